@@ -1,0 +1,300 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Shared by the network tests, which source it first. Needs root. Everything lives in network
+# namespaces of the test's own; every name carries the process id, so that tests run side by side.
+#
+#   netns $A                                             netns $B
+#  ┌───────────────────────────────┐              ┌───────────────────────────────┐
+#  │ $WA  10.77.0.1  fd77::1       │              │ $WB  10.77.0.2  fd77::2       │
+#  │   │                           │              │   │                           │
+#  │ engine ── veth $VA ───────────┼──────────────┼── veth $VB ── engine          │
+#  │        192.0.2.1  2001:db8::1 │              │        192.0.2.2  2001:db8::2 │
+#  └───────────────────────────────┘              └───────────────────────────────┘
+#
+# Parameters (environment):
+#   ENGINE  the program under test         default: .build/release/nexusguard-engine
+#   PEER    the other end of the tunnel    default: wireguard-go
+#
+# A test ends with 0 (passed), 77 (skipped, with the reason on its last line) or anything else.
+# It never waits a fixed time: wait_until polls a condition and gives up after a bound.
+set -euo pipefail
+
+HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+ROOT=$(cd "$HERE/../.." && pwd)
+ENGINE=${ENGINE:-$ROOT/.build/release/nexusguard-engine}
+PEER=${PEER:-wireguard-go}
+SOCKETS=/var/run/wireguard
+
+P=n$$
+A=${P}A B=${P}B
+VA=${P}va VB=${P}vb
+WA=${P}wa WB=${P}wb
+WORK=$(mktemp -d "/tmp/$P.XXXXXX")
+
+# The state the trap undoes, in the order it was made.
+NAMESPACES=()
+declare -A ENGINE_PID=() # interface → process
+BACKGROUND=()
+CHECKS=0
+
+say() { printf '%s\n' "$*"; }
+step() { printf '\n== %s\n' "$*"; }
+# Echoes a command, then runs it. Keys never stand on a command line, so none is printed.
+run() {
+    printf '  $ %s\n' "$*"
+    "$@"
+}
+in_ns() {
+    local ns=$1
+    shift
+    ip netns exec "$ns" "$@"
+}
+skip() {
+    say "SKIP: $*"
+    exit 77
+}
+fail() {
+    say "FAIL: $*"
+    local interface
+    for interface in "${!ENGINE_PID[@]}"; do
+        [[ -s $WORK/$interface.log ]] || continue
+        say "-- last lines of $interface"
+        tail -n 20 "$WORK/$interface.log"
+    done
+    exit 1
+}
+# expect DESCRIPTION COMMAND…: the command succeeds.
+expect() {
+    local description=$1
+    shift
+    "$@" >"$WORK/expect.out" 2>&1 || {
+        cat "$WORK/expect.out"
+        fail "$description"
+    }
+    CHECKS=$((CHECKS + 1))
+    say "  ok: $description"
+}
+expect_equal() {
+    [[ $2 == "$3" ]] || fail "$1: got '$2', expected '$3'"
+    CHECKS=$((CHECKS + 1))
+    say "  ok: $1: $2"
+}
+# expect_at_least DESCRIPTION ACTUAL MINIMUM
+expect_at_least() {
+    (($2 >= $3)) || fail "$1: got $2, expected at least $3"
+    CHECKS=$((CHECKS + 1))
+    say "  ok: $1: $2 (at least $3)"
+}
+# wait_until SECONDS DESCRIPTION COMMAND…
+wait_until() {
+    local deadline=$((SECONDS + $1 + 1)) description=$2
+    shift 2
+    until "$@" >/dev/null 2>&1; do
+        ((SECONDS < deadline)) || fail "waited in vain for: $description"
+        sleep 0.05 # between two looks at the condition
+    done
+}
+is_gone() { ! "$@"; }
+
+cleanup() {
+    local status=$? pid ns
+    trap '' INT TERM
+    for pid in "${BACKGROUND[@]}" "${ENGINE_PID[@]}"; do kill "$pid" 2>/dev/null || true; done
+    for pid in "${BACKGROUND[@]}" "${ENGINE_PID[@]}"; do wait "$pid" 2>/dev/null || true; done
+    for ns in "${NAMESPACES[@]}"; do
+        # What a daemon or ip-netns left in the namespace: only processes of our own namespaces.
+        for pid in $(ip netns pids "$ns" 2>/dev/null); do kill -KILL "$pid" 2>/dev/null || true; done
+        ip netns del "$ns" 2>/dev/null || true
+    done
+    rm -f "$SOCKETS/$P"*.sock "/run/nexusguard/$P"*
+    rm -rf "$WORK"
+    if [[ $status -eq 0 && $CHECKS -eq 0 ]]; then
+        say "FAIL: no check ran"
+        status=1
+    fi
+    [[ $status -ne 0 ]] || say "PASS: $CHECKS checks"
+    exit "$status"
+}
+trap cleanup EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+[[ $(id -u) -eq 0 ]] || skip "needs root"
+command -v "$ENGINE" >/dev/null || skip "no engine at $ENGINE (build it, or set ENGINE)"
+command -v "$PEER" >/dev/null || skip "no peer program '$PEER' (tools/setup installs wireguard-go)"
+
+# ---- topology ----------------------------------------------------------------------------------
+
+netns_create() {
+    ip netns add "$1"
+    NAMESPACES+=("$1")
+    # Without duplicate address detection an address is usable at once.
+    in_ns "$1" sysctl -qw net.ipv6.conf.all.accept_dad=0 net.ipv6.conf.default.accept_dad=0
+    in_ns "$1" ip link set lo up
+}
+
+# veth_create NAMESPACE LINK NAMESPACE LINK
+veth_create() {
+    ip link add "$2" netns "$1" type veth peer name "$4" netns "$3"
+    in_ns "$1" ip link set "$2" up
+    in_ns "$3" ip link set "$4" up
+}
+
+topology_pair() {
+    step "topology: $A ($VA) === ($VB) $B"
+    netns_create "$A"
+    netns_create "$B"
+    veth_create "$A" "$VA" "$B" "$VB"
+    in_ns "$A" ip addr add 192.0.2.1/24 dev "$VA"
+    in_ns "$A" ip addr add 2001:db8::1/64 dev "$VA" nodad
+    in_ns "$B" ip addr add 192.0.2.2/24 dev "$VB"
+    in_ns "$B" ip addr add 2001:db8::2/64 dev "$VB" nodad
+}
+
+# ---- engines -----------------------------------------------------------------------------------
+
+engine_answers() { in_ns "$1" wg show "$2" listen-port; }
+
+# engine_start NAMESPACE INTERFACE PROGRAM [ARGUMENT…]: returns when its socket answers.
+engine_start() {
+    local ns=$1 interface=$2 program=$3
+    shift 3
+    say "  $ ($ns) ${program##*/} -f $* $interface"
+    # ip netns exec replaces itself: the process id is the engine's own.
+    WG_PROCESS_FOREGROUND=1 LOG_LEVEL=${LOG_LEVEL:-error} \
+        ip netns exec "$ns" "$program" -f "$@" "$interface" >"$WORK/$interface.log" 2>&1 &
+    ENGINE_PID[$interface]=$!
+    wait_until 10 "${program##*/} to answer on $interface" engine_answers "$ns" "$interface"
+}
+engine_runs() { kill -0 "${ENGINE_PID[$1]}" 2>/dev/null; }
+# engine_ended INTERFACE: true when the process is gone or only waits to be reaped.
+engine_ended() {
+    [[ ! -r /proc/${ENGINE_PID[$1]}/stat ]] || [[ $(cut -d' ' -f3 "/proc/${ENGINE_PID[$1]}/stat") == Z ]]
+}
+# engine_stop INTERFACE: ends it and reaps it. Its exit code is in ENGINE_STATUS.
+# shellcheck disable=SC2034 # read by tests
+ENGINE_STATUS=0
+engine_stop() {
+    kill -TERM "${ENGINE_PID[$1]}" 2>/dev/null || true
+    engine_reap "$1"
+}
+engine_reap() {
+    ENGINE_STATUS=0
+    # shellcheck disable=SC2034
+    wait "${ENGINE_PID[$1]}" 2>/dev/null || ENGINE_STATUS=$?
+    unset "ENGINE_PID[$1]"
+}
+engine_accepts_option() {
+    in_ns "$A" "$ENGINE" --help 2>/dev/null | grep -q -- "$1"
+}
+
+keys_create() {
+    local name
+    for name in "$@"; do
+        (umask 077 && wg genkey >"$WORK/$name.key")
+        wg pubkey <"$WORK/$name.key" >"$WORK/$name.pub"
+    done
+}
+key_of() { cat "$WORK/$1.pub"; }
+
+# tunnel_configure NAMESPACE INTERFACE OWN-KEY PEER-KEY NUMBER [wg set peer arguments…]
+# NUMBER 1 or 2 picks the inner addresses.
+tunnel_configure() {
+    local ns=$1 interface=$2 own=$3 peer=$4 number=$5
+    shift 5
+    in_ns "$ns" wg set "$interface" listen-port 51820 private-key "$WORK/$own.key"
+    say "  $ ($ns) wg set $interface peer $peer allowed-ips 10.77.0.$((3 - number)),… $*"
+    in_ns "$ns" wg set "$interface" peer "$(key_of "$peer")" \
+        allowed-ips "10.77.0.$((3 - number))/32,fd77::$((3 - number))/128" "$@"
+    in_ns "$ns" ip addr add "10.77.0.$number/24" dev "$interface"
+    in_ns "$ns" ip addr add "fd77::$number/64" dev "$interface" nodad
+    in_ns "$ns" ip link set "$interface" up
+}
+
+# tunnel_pair PROGRAM-A PROGRAM-B: both engines, fresh keys, both know the other's endpoint.
+# ARGS_A and ARGS_B are arrays of further arguments of the engines.
+ARGS_A=() ARGS_B=()
+tunnel_pair() {
+    keys_create a b
+    engine_start "$A" "$WA" "$1" "${ARGS_A[@]}"
+    engine_start "$B" "$WB" "$2" "${ARGS_B[@]}"
+    tunnel_configure "$A" "$WA" a b 1 endpoint 192.0.2.2:51820
+    tunnel_configure "$B" "$WB" b a 2 endpoint 192.0.2.1:51820
+}
+tunnel_pair_stop() {
+    engine_stop "$WA"
+    engine_stop "$WB"
+}
+
+# ---- observations ------------------------------------------------------------------------------
+
+# wg_field NAMESPACE INTERFACE FIELD: what `wg show` says about the only peer, without its key.
+wg_field() { in_ns "$1" wg show "$2" "$3" | cut -f2-; }
+has_handshake() { [[ $(wg_field "$1" "$2" latest-handshakes) -gt 0 ]]; }
+
+# net_counter NAMESPACE PREFIX NAME: a counter of /proc/net/netstat or /proc/net/snmp.
+net_counter() {
+    # shellcheck disable=SC2016 # awk's own fields
+    in_ns "$1" awk -v prefix="$2:" -v name="$3" '
+        $1 == prefix && !header { split($0, names); header = 1; next }
+        $1 == prefix { for (i in names) if (names[i] == name) print $i; header = 0 }
+    ' /proc/net/netstat /proc/net/snmp
+}
+
+# nft_count NAMESPACE COUNTER: packets counted by a named counter of table inet t.
+nft_count() {
+    in_ns "$1" nft -j list counter inet t "$2" |
+        python3 -c 'import json, sys
+print(next(o["counter"]["packets"] for o in json.load(sys.stdin)["nftables"] if "counter" in o))'
+}
+
+# ---- traffic -----------------------------------------------------------------------------------
+
+traffic() {
+    local ns=$1
+    shift
+    timeout 60 ip netns exec "$ns" python3 "$HERE/traffic.py" "$@"
+}
+listens() { [[ -n $(in_ns "$1" ss -H -l "-$2" -n "sport = :$3") ]]; }
+# background NAMESPACE COMMAND…: ended by the trap. Its id is in BACKGROUND_PID.
+background() {
+    local ns=$1
+    shift
+    ip netns exec "$ns" "$@" >"$WORK/background.log" 2>&1 &
+    BACKGROUND_PID=$!
+    BACKGROUND+=("$BACKGROUND_PID")
+}
+servers_start() {
+    local ns=$1
+    background "$ns" python3 "$HERE/traffic.py" serve 7000
+    wait_until 10 "the TCP server" listens "$ns" t 7000
+    wait_until 10 "the UDP echo" listens "$ns" u 7000
+}
+# expect_ping DESCRIPTION NAMESPACE ADDRESS [ping arguments…]
+expect_ping() {
+    local description=$1 ns=$2 address=$3
+    shift 3
+    expect "$description" in_ns "$ns" ping -n -q -c 3 -i 0.05 -W 5 "$@" "$address"
+}
+# expect_traffic NAMESPACE ADDRESS MEGABYTES: exact bytes by TCP both ways, UDP of awkward sizes.
+expect_traffic() {
+    expect "TCP to $2, $3 MB each way, same bytes" traffic "$1" tcp "$2" 7000 "$3"
+    expect "UDP to $2, 0 to 65,000 bytes, same bytes" traffic "$1" udp "$2" 7000
+}
+
+# iperf NAMESPACE ADDRESS SERVER-NAMESPACE FILE [ARGUMENT…]: JSON result into FILE.
+iperf() {
+    local ns=$1 address=$2 server=$3 file=$4
+    shift 4
+    background "$server" iperf3 -s -1 -p 5201
+    wait_until 10 "iperf3 to listen" listens "$server" t 5201
+    say "  $ ($ns) iperf3 -c $address $*"
+    timeout 300 ip netns exec "$ns" iperf3 -J -c "$address" -p 5201 "$@" >"$file" || {
+        tail -n 5 "$file"
+        fail "iperf3 to $address $*"
+    }
+    wait "$BACKGROUND_PID" 2>/dev/null || true
+}
+# json FILE EXPRESSION: EXPRESSION is Python about `d`, the document.
+json() { python3 -c "import json, sys; d = json.load(open(sys.argv[1])); print($2)" "$1"; }
