@@ -2,7 +2,9 @@
 /*
  * The outer UDP sockets: one per family and worker, GSO trains out, GRO trains in, and the ladder
  * GSO+GRO → sendmmsg → sendto. Descriptor numbers never change: a rebind puts new sockets under the
- * old numbers (dup2), so threads that poll or send need no lock.
+ * old numbers (dup3), so threads that poll or send need no lock. Whoever sleeps in poll() or
+ * select() at that moment is woken, finds nothing to read and sleeps on the new socket; epoll sets
+ * would have to add the descriptors again.
  */
 #ifndef CTUNNEL_UDP_H
 #define CTUNNEL_UDP_H
@@ -46,7 +48,13 @@ struct udp {
     uint16_t port;      /* guarded by the configuration lock, like the two below */
     uint32_t fwmark;
     bool steering;
+    bool gso_usable, gro_usable; /* fixed after udp_init(): what kernel and options allow */
 };
+
+/* Kernels, named as by uname(2), whose UDP GSO does not corrupt packets (pitfall 34), and whose UDP
+ * GRO is complete; pure. */
+bool udp_kernel_gso_reliable(const char *release);
+bool udp_kernel_gro_reliable(const char *release);
 
 /* Makes unbound placeholder descriptors for every worker and finds which families exist. */
 int udp_init(struct udp *udp, const struct udp_options *options, unsigned workers,
@@ -57,12 +65,13 @@ void udp_close(struct udp *udp);
  * Binds every worker's sockets to `port` (0: one free in both families), with fwmark, pktinfo,
  * received TOS, buffers of 7 MiB (SO_*BUFFORCE), GRO, and outer DF handling; the first socket
  * without SO_REUSEPORT, siblings with it (pitfall 58), steered by classic BPF on the receiver index
- * (word 1 of the payload modulo workers). On failure the old sockets stay: -EADDRINUSE…
+ * (word 1 of the payload modulo workers). The port that is bound already: nothing happens. On
+ * failure the old sockets stay: -EADDRINUSE…
  */
 int udp_bind(struct udp *udp, uint16_t port, struct counters *counters);
-/* Applies to the open sockets and to all later binds (pitfall 50). */
+/* Applies to the open sockets and to all later binds (pitfall 50); on failure nothing changes. */
 int udp_set_fwmark(struct udp *udp, uint32_t fwmark);
-/* The worker that steering gives this receiver index to; pure. */
+/* The worker that steering gives this receiver index to, whether steering works or not; pure. */
 unsigned udp_steer(const struct udp *udp, uint32_t receiver_index_host_order);
 
 /* ---- sending ------------------------------------------------------------------------------- */
@@ -79,14 +88,15 @@ struct udp_train {
 
 enum udp_send_flags {
     UDP_SOURCE_REFUSED = 1 << 0, /* sent without the sticky source: the caller clears it */
-    UDP_GSO_REFUSED = 1 << 1,    /* EMSGSIZE: the caller sets no_gso for this destination */
+    UDP_GSO_REFUSED = 1 << 1, /* EMSGSIZE or EINVAL: the caller sets no_gso for this destination */
 };
 
-/* Returns enum udp_send_flags. Never blocks longer than a few bounded retries; what cannot be sent is
- * counted and dropped, never sent twice (pitfalls 21–25, 27, 31, 32). */
+/* Returns enum udp_send_flags. Never blocks longer than a few bounded retries; what cannot be sent
+ * is counted and dropped, never sent twice (pitfalls 21–25, 27, 31, 32). Every system call is added
+ * to
+ * `*system_calls`. */
 unsigned udp_send(struct udp_pair *pair, const struct endpoint *endpoint,
-                  const struct udp_train *train, struct counters *counters,
-                  uint64_t *system_calls);
+                  const struct udp_train *train, struct counters *counters, uint64_t *system_calls);
 
 /* ---- receiving ----------------------------------------------------------------------------- */
 
@@ -97,7 +107,7 @@ unsigned udp_send(struct udp_pair *pair, const struct endpoint *endpoint,
 struct udp_received {
     uint8_t *data;
     uint32_t length;
-    uint32_t segment_size; /* = length when it is a single datagram */
+    uint32_t segment_size; /* = length when it is a single datagram; never 0 */
     uint8_t tos;
     struct endpoint from; /* source: the local address and interface it arrived on */
 };
@@ -107,9 +117,9 @@ struct udp_receiver *udp_receiver_create(void);
 void udp_receiver_destroy(struct udp_receiver *receiver);
 
 /* One recvmmsg without blocking. Returns how many entries of `*out` are filled (0: empty), or a
- * negative errno for an error that is not of one packet. Truncated ones are counted, not returned
- * (pitfall 29). `*out` is valid until the next call. */
-int udp_receive(struct udp_socket *socket, struct udp_receiver *receiver,
-                struct udp_received **out, struct counters *counters);
+ * negative errno for an error that is not of one packet. Truncated and empty datagrams are counted,
+ * not returned (pitfalls 29, 30). `*out` is valid until the next call. */
+int udp_receive(struct udp_socket *socket, struct udp_receiver *receiver, struct udp_received **out,
+                struct counters *counters);
 
 #endif
