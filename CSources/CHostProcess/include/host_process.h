@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * CHostProcess: what a program needs to live on a Linux host — becoming a daemon, giving up rights,
+ * local sockets, signals, log. Nothing here knows WireGuard.
+ *
+ * Thread-safety: everything up to and including host_confine() belongs to the time before the first
+ * thread; host_log() may be called from any thread; the rest from one thread at a time.
+ *
+ * Errors: functions that can fail return 0 (or a descriptor) or a negative errno. Where there is an
+ * `error_text` (HOST_ERROR_CAPACITY bytes) it then holds one line that names what was tried, on
+ * what, why it failed and, where that is known, what to do.
+ */
+#ifndef NEXUSGUARD_HOST_PROCESS_H
+#define NEXUSGUARD_HOST_PROCESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HOST_ERROR_CAPACITY 256
+#define HOST_PATH_CAPACITY  108 /* sockaddr_un.sun_path, unix(7) */
+
+/* ---- descriptors and daemon (daemon.c) ----------------------------------------------------- */
+
+/* Makes descriptors 0–2 exist (/dev/null), so that no device or socket ever lands on a standard
+ * stream; closes everything above that is not in `keep`; marks those in `keep` close-on-exec.
+ * -EBADF: an entry of `keep` is not open. */
+int host_clean_descriptors(const int *keep, size_t keep_count);
+
+/* A duplicate at 3 or above, close-on-exec; the original is closed unless it is a standard stream.
+ */
+int host_move_above_standard(int fd);
+
+/*
+ * Forks. In the child: a session of its own, "/" as working directory, umask 077, standard streams
+ * on /dev/null; returns the descriptor for host_report_…(). The parent does not return: it waits
+ * until the child reports, writes the child's line to standard error if there is one, and ends with
+ * the child's exit code. A child that dies without a report makes the parent say so and exit 1.
+ */
+int host_daemonise(const char *program);
+
+/* Tells the waiting parent that everything accepts. -EPIPE: it has gone (the start was aborted). */
+int host_report_ready(int report_fd);
+void host_report_failure(int report_fd, uint8_t exit_code, const char *line);
+
+/* ---- rights (confine.c, landlock.c, seccomp_filter.c) -------------------------------------- */
+
+bool host_has_net_admin(void);
+
+struct host_confinement {
+    int landlock_abi;          /* 0: the kernel has none; seccomp alone keeps files out of reach */
+    bool bounding_set_emptied; /* false: no CAP_SETPCAP at start; no_new_privs still holds */
+};
+
+/*
+ * Gives up everything but CAP_NET_ADMIN, CAP_NET_BIND_SERVICE and the system calls of a packet
+ * engine; for this thread and all it will start. From here on no file can be opened, made, changed
+ * or executed; names can be removed beneath `removable` only (NULL-terminated directories; where
+ * the kernel has no Landlock the directory is not checked). -EBUSY: threads already exist.
+ */
+int host_confine(const char *const *removable, struct host_confinement *result, char *error_text);
+
+/* ---- local sockets (local_socket.c) -------------------------------------------------------- */
+
+struct host_listener {
+    int fd;
+    int watch_fd; /* inotify; readable when something happened to the name. -1: no name to watch */
+    bool made_here;
+    uint64_t device, inode;
+    char path[HOST_PATH_CAPACITY]; /* "" for an adopted socket without a name */
+};
+
+/* -EADDRINUSE with an error text when somebody answers on `path`; 0 otherwise. Changes nothing. */
+int host_listener_probe(const char *path, char *error_text);
+
+/* Makes missing directories (0755) and a listening stream socket (0600). A socket nobody answers on
+ * is replaced; a live one (-EADDRINUSE) and whatever is not a socket (-EEXIST) stay. */
+int host_listener_open(struct host_listener *listener, const char *path, char *error_text);
+
+/* Takes over a listening unix stream socket. Its name is watched, but not removed at the end. */
+int host_listener_adopt(struct host_listener *listener, int fd, char *error_text);
+
+/* A connection, non-blocking and close-on-exec, or a negative errno (-EAGAIN: none waiting). */
+int host_listener_accept(struct host_listener *listener);
+
+/* Drains the watch; true when the name is gone or no longer leads to this socket. */
+bool host_listener_removed(struct host_listener *listener);
+
+/* Removes the name if this process made it and it still leads to this socket; closes. */
+void host_listener_close(struct host_listener *listener);
+
+/* ---- signals and service manager (events.c) ------------------------------------------------ */
+
+/* Ignores SIGPIPE, blocks SIGTERM and SIGINT (for all later threads) and returns a descriptor that
+ * delivers them. SIGHUP is delivered too when `hangup_ends`, else ignored. */
+int host_signals_open(bool hangup_ends);
+/* Number of the next pending signal, 0 when there is none. */
+int host_signals_next(int fd);
+
+/* Connects to $NOTIFY_SOCKET (sd_notify(3)). -1: not set or not reachable. */
+int host_notify_open(void);
+void host_notify(int fd, const char *state);
+
+/* ---- log (log.c) --------------------------------------------------------------------------- */
+
+enum host_log_target { HOST_LOG_STDERR, HOST_LOG_SYSLOG };
+
+/* `priority` as in syslog(3). Opens what it needs now, since nothing can be opened later. */
+void host_log_open(enum host_log_target target, const char *identity);
+void host_log(int priority, const char *line);
+
+/* ---- small things the Swift importer cannot express ---------------------------------------- */
+
+void host_set_umask(void); /* 077 */
+
+#endif

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A listening unix socket under a name: made or adopted, watched, removed at the end. unix(7). */
+#include "include/host_process.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define BACKLOG        64
+#define CLAIM_ATTEMPTS 8 /* somebody else may make and remove names at the same time */
+
+__attribute__((format(printf, 3, 4))) static int failed(char *error_text, int failure,
+                                                        const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(error_text, HOST_ERROR_CAPACITY, format, arguments);
+    va_end(arguments);
+    return failure;
+}
+
+static int address_of(const char *path, struct sockaddr_un *address, char *error_text)
+{
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    if (path[0] != '/')
+        return failed(error_text, -EINVAL, "socket path %s is not absolute; begin it with /", path);
+    if (strlen(path) >= sizeof address->sun_path)
+        return failed(error_text, -ENAMETOOLONG,
+                      "socket path %.40s… is longer than %zu bytes; choose a shorter one", path,
+                      sizeof address->sun_path - 1);
+    strcpy(address->sun_path, path);
+    return 0;
+}
+
+/* ---- is somebody there? -------------------------------------------------------------------- */
+
+enum occupant { NOBODY, STALE_SOCKET, LIVE_SOCKET, NOT_A_SOCKET };
+
+/* Negative errno when it cannot be told. `*status` is filled unless NOBODY. */
+static int occupant_of(const struct sockaddr_un *address, struct stat *status)
+{
+    if (lstat(address->sun_path, status) < 0)
+        return errno == ENOENT ? NOBODY : -errno;
+    if (!S_ISSOCK(status->st_mode))
+        return NOT_A_SOCKET;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    int failure = connect(fd, (const struct sockaddr *)address, sizeof *address) < 0 ? errno : 0;
+    close(fd);
+    switch (failure) {
+    case ECONNREFUSED:
+        return STALE_SOCKET;
+    case ENOENT:
+        return NOBODY;
+    case 0:
+    case EAGAIN:     /* its backlog is full */
+    case EPROTOTYPE: /* alive, of another type */
+        return LIVE_SOCKET;
+    default:
+        return -failure;
+    }
+}
+
+static int refuse(int occupant, const char *path, char *error_text)
+{
+    if (occupant == LIVE_SOCKET)
+        return failed(error_text, -EADDRINUSE,
+                      "already running: a process answers on %s; stop it first", path);
+    if (occupant == NOT_A_SOCKET)
+        return failed(
+            error_text, -EEXIST,
+            "cannot listen on %s: something that is not a socket is in the way; remove it", path);
+    return failed(error_text, occupant, "cannot examine %s: %s", path, strerror(-occupant));
+}
+
+int host_listener_probe(const char *path, char *error_text)
+{
+    struct sockaddr_un address;
+    int failure = address_of(path, &address, error_text);
+    if (failure)
+        return failure;
+    struct stat status;
+    int occupant = occupant_of(&address, &status);
+    return occupant == LIVE_SOCKET ? refuse(occupant, path, error_text) : 0;
+}
+
+/* ---- making -------------------------------------------------------------------------------- */
+
+/* Every missing directory above `path`, 0755 whatever the umask (case C85). */
+static int make_directories(const char *path, char *error_text)
+{
+    char directory[HOST_PATH_CAPACITY];
+    for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        snprintf(directory, sizeof directory, "%.*s", (int)(slash - path), path);
+        if (mkdir(directory, 0755) == 0) {
+            if (chmod(directory, 0755) == 0)
+                continue;
+        } else if (errno == EEXIST) {
+            continue;
+        }
+        return failed(error_text, -errno, "cannot make the directory %s for the socket: %s",
+                      directory, strerror(errno));
+    }
+    return 0;
+}
+
+/* Binds, taking the name from a socket nobody answers on. */
+static int claim_name(int fd, const struct sockaddr_un *address, char *error_text)
+{
+    for (int attempt = 0; attempt < CLAIM_ATTEMPTS; attempt++) {
+        if (bind(fd, (const struct sockaddr *)address, sizeof *address) == 0)
+            return 0;
+        if (errno != EADDRINUSE)
+            return failed(error_text, -errno, "cannot bind %s: %s", address->sun_path,
+                          strerror(errno));
+        struct stat status;
+        int occupant = occupant_of(address, &status);
+        if (occupant == NOBODY)
+            continue;
+        if (occupant != STALE_SOCKET)
+            return refuse(occupant, address->sun_path, error_text);
+        if (unlink(address->sun_path) < 0 && errno != ENOENT)
+            return failed(error_text, -errno, "cannot remove the stale socket %s: %s",
+                          address->sun_path, strerror(errno));
+    }
+    return failed(error_text, -EBUSY, "cannot bind %s: others keep taking the name",
+                  address->sun_path);
+}
+
+/* Remembers what the name leads to and watches it. Unlinking changes the link count, which inotify
+ * tells as IN_ATTRIB; IN_DELETE_SELF only comes when the socket is closed too. */
+static int watch_name(struct host_listener *listener, char *error_text)
+{
+    struct stat status;
+    if (lstat(listener->path, &status) < 0)
+        return failed(error_text, -errno, "%s vanished during the start: %s", listener->path,
+                      strerror(errno));
+    listener->device = status.st_dev;
+    listener->inode = status.st_ino;
+    listener->watch_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    if (listener->watch_fd < 0 ||
+        inotify_add_watch(listener->watch_fd, listener->path,
+                          IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF | IN_DONT_FOLLOW) < 0)
+        return failed(error_text, -errno,
+                      "cannot watch %s: inotify: %s (see fs.inotify.max_user_instances and "
+                      "max_user_watches)",
+                      listener->path, strerror(errno));
+    return 0;
+}
+
+int host_listener_open(struct host_listener *listener, const char *path, char *error_text)
+{
+    *listener = (struct host_listener){.fd = -1, .watch_fd = -1};
+    struct sockaddr_un address;
+    int failure = address_of(path, &address, error_text);
+    if (!failure)
+        failure = make_directories(path, error_text);
+    if (failure)
+        return failure;
+    listener->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (listener->fd < 0)
+        return failed(error_text, -errno, "cannot make a socket for %s: %s", path, strerror(errno));
+    /* On Linux bind(2) gives the name the descriptor's mode: it is private from its first moment,
+     * whatever the umask. */
+    fchmod(listener->fd, 0600);
+    failure = claim_name(listener->fd, &address, error_text);
+    if (failure) {
+        host_listener_close(listener);
+        return failure;
+    }
+    strcpy(listener->path, address.sun_path);
+    listener->made_here = true;
+    if (listen(listener->fd, BACKLOG) < 0)
+        failure = failed(error_text, -errno, "cannot listen on %s: %s", path, strerror(errno));
+    if (!failure)
+        failure = watch_name(listener, error_text);
+    if (failure)
+        host_listener_close(listener);
+    return failure;
+}
+
+int host_listener_adopt(struct host_listener *listener, int fd, char *error_text)
+{
+    *listener = (struct host_listener){.fd = -1, .watch_fd = -1};
+    int domain = 0, type = 0, listening = 0;
+    socklen_t length = sizeof(int);
+    if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) < 0 ||
+        getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) < 0 ||
+        getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &length) < 0)
+        return failed(error_text, -errno, "cannot take over descriptor %d: %s", fd,
+                      strerror(errno));
+    if (domain != AF_UNIX || type != SOCK_STREAM || !listening)
+        return failed(error_text, -EINVAL,
+                      "descriptor %d is not a listening unix stream socket; bind and listen first",
+                      fd);
+    struct sockaddr_un address;
+    length = sizeof address;
+    if (getsockname(fd, (struct sockaddr *)&address, &length) < 0 ||
+        fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) < 0)
+        return failed(error_text, -errno, "cannot take over descriptor %d: %s", fd,
+                      strerror(errno));
+    listener->fd = fd;
+    size_t name_length = length - offsetof(struct sockaddr_un, sun_path);
+    if (length <= offsetof(struct sockaddr_un, sun_path) || address.sun_path[0] != '/')
+        return 0; /* unnamed, abstract or relative: no name to watch */
+    snprintf(listener->path, sizeof listener->path, "%.*s", (int)name_length, address.sun_path);
+    int failure = watch_name(listener, error_text);
+    if (failure)
+        host_listener_close(listener);
+    return failure;
+}
+
+/* ---- use and end --------------------------------------------------------------------------- */
+
+int host_listener_accept(struct host_listener *listener)
+{
+    int fd;
+    do
+        fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
+    return fd < 0 ? -errno : fd;
+}
+
+static bool name_leads_here(const struct host_listener *listener)
+{
+    struct stat status;
+    return lstat(listener->path, &status) == 0 && status.st_dev == listener->device &&
+           status.st_ino == listener->inode;
+}
+
+bool host_listener_removed(struct host_listener *listener)
+{
+    if (listener->watch_fd < 0)
+        return false;
+    char events[sizeof(struct inotify_event) + NAME_MAX + 1];
+    while (read(listener->watch_fd, events, sizeof events) > 0) {
+    }
+    return !name_leads_here(listener);
+}
+
+void host_listener_close(struct host_listener *listener)
+{
+    if (listener->made_here && name_leads_here(listener))
+        unlink(listener->path);
+    if (listener->fd >= 0)
+        close(listener->fd);
+    if (listener->watch_fd >= 0)
+        close(listener->watch_fd);
+    *listener = (struct host_listener){.fd = -1, .watch_fd = -1};
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Log lines to standard error or to syslog(3). */
+#include "include/host_process.h"
+#include "io.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+#include <time.h>
+
+#define LINE_CAPACITY 1024
+
+static enum host_log_target target = HOST_LOG_STDERR;
+static bool to_journal; /* standard error is the journal, which reads "<priority>" (sd-daemon(3)) */
+static char identity[64];
+
+void host_log_open(enum host_log_target where, const char *name)
+{
+    target = where;
+    to_journal = getenv("JOURNAL_STREAM") != NULL;
+    snprintf(identity, sizeof identity, "%s", name);
+    if (where == HOST_LOG_SYSLOG) {
+        tzset(); /* reads /etc/localtime while that is possible */
+        openlog(identity, LOG_NDELAY | LOG_PID, LOG_DAEMON);
+    }
+}
+
+static const char *name_of(int priority)
+{
+    switch (priority) {
+    case LOG_DEBUG:
+        return "debug";
+    case LOG_INFO:
+        return "info";
+    case LOG_WARNING:
+        return "warning";
+    default:
+        return "error";
+    }
+}
+
+void host_log(int priority, const char *text)
+{
+    if (target == HOST_LOG_SYSLOG) {
+        syslog(priority, "%s", text);
+        return;
+    }
+    /* One write, so that lines of several threads never mix. */
+    char line[LINE_CAPACITY];
+    int length =
+        to_journal ? snprintf(line, sizeof line, "<%d>%s\n", priority, text)
+                   : snprintf(line, sizeof line, "%s: %s: %s\n", identity, name_of(priority), text);
+    if (length >= (int)sizeof line) {
+        length = sizeof line - 1;
+        line[length - 1] = '\n';
+    }
+    write_all(STDERR_FILENO, line, (size_t)length);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The two filters of host_confine(). Both need no_new_privs set and hold for the calling thread and
+ * all it starts. */
+#ifndef CHOSTPROCESS_RIGHTS_H
+#define CHOSTPROCESS_RIGHTS_H
+
+/* No file access but removing names beneath `removable` (NULL-terminated); no TCP; no signal to
+ * and no abstract socket of another process, as far as the kernel knows these. Returns the ABI
+ * version used, 0 without Landlock, or a negative errno. */
+int landlock_enter(const char *const *removable);
+
+/* The allow-list of system calls. 0 or a negative errno. */
+int seccomp_enter(void);
+
+#endif
