@@ -113,7 +113,7 @@ public struct UAPIConnection: Sendable {
 
     private mutating func handleLongLine(_ device: some UAPIDevice) {
         switch state {
-        case .idle: failSet(.protocolError, isOver: false, device)
+        case .idle: failSet(.protocolViolation, isOver: false, device)
         case .get: failGet(.invalid, isOver: false)
         case .set: failSet(.lineTooLong, isOver: false, device)
         case .failed: break
@@ -127,7 +127,7 @@ public struct UAPIConnection: Sendable {
             operation = UAPISetOperation()
             state = .set
         } else {
-            failSet(.protocolError, isOver: false, device)
+            failSet(.protocolViolation, isOver: false, device)
             if line.isEmpty { close(device) }
         }
     }

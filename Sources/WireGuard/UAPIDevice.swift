@@ -17,7 +17,7 @@ public struct UAPIError: Error, Equatable, Sendable {
     /// EINVAL: an unknown key, or a value that does not parse.
     public static let invalid = UAPIError(errno: 22)
     /// EPROTO: a line without `=`, or an unknown operation.
-    public static let protocolError = UAPIError(errno: 71)
+    public static let protocolViolation = UAPIError(errno: 71)
 }
 
 /// A device that the configuration protocol controls. Not called concurrently by one connection.

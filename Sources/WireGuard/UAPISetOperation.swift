@@ -44,7 +44,7 @@ struct UAPISetOperation: Sendable {
 
     /// Applies a line that is not blank.
     mutating func apply(_ line: Span<UInt8>, to device: some UAPIDevice) throws(UAPIError) {
-        guard let equals = line.firstIndex(of: UInt8(ascii: "=")) else { throw .protocolError }
+        guard let equals = line.firstIndex(of: UInt8(ascii: "=")) else { throw .protocolViolation }
         guard let key = UAPIKey(line.extracting(..<equals)) else { throw .invalid }
         let value = line.extracting((equals + 1)...)
         if key == .publicKey {
