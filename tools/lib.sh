@@ -29,16 +29,19 @@ build_user() {
     fi
 }
 
-# as_builder COMMAND…: as that user, with their home and the PATH of this process.
-as_builder() {
-    local user home
+# Sets BUILDER, the command prefix that makes the rest of a command line run as that user, with
+# their home and the PATH of this process. Empty when that is us already.
+builder_prefix() {
+    local user
     user=$(build_user)
-    if [[ $user == "$(id -un)" ]]; then
-        "$@"
-    else
-        home=$(getent passwd "$user" | cut -d: -f6)
-        runuser -u "$user" -- env HOME="$home" PATH="$PATH" "$@"
-    fi
+    BUILDER=()
+    [[ $user == "$(id -un)" ]] ||
+        BUILDER=(runuser -u "$user" -- env HOME="$(getent passwd "$user" | cut -d: -f6)" PATH="$PATH")
+}
+as_builder() {
+    local BUILDER
+    builder_prefix
+    "${BUILDER[@]}" "$@"
 }
 
 swift_is_recent() { # swift-tools-version of Package.swift
