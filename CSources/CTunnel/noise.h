@@ -70,7 +70,8 @@ void noise_identity_set(struct noise_identity *identity, const uint8_t private_k
 /* A fresh handshake state for a peer; wipes what was there, keeps nothing. */
 void noise_handshake_init(struct noise_handshake *handshake, const uint8_t remote_static[KEY_LENGTH],
                           const uint8_t preshared_key[KEY_LENGTH]);
-/* Erases ephemeral state (not the static key, the PSK, the timestamp). */
+/* Erases ephemeral state (not the static key, the PSK, the timestamp, nor the two indices, which are
+ * no secrets and go on to name the session). */
 void noise_handshake_clear(struct noise_handshake *handshake);
 /* Forgets the static-static secret: call when the identity changed. */
 void noise_handshake_identity_changed(struct noise_handshake *handshake);
@@ -100,7 +101,7 @@ bool noise_consume_response(struct noise_handshake *handshake,
                             const struct message_response *message);
 
 /* After create_response or consume_response: the two transport keys; the handshake's ephemeral
- * state is erased. False in any other state. */
+ * state is erased as by noise_handshake_clear. False in any other state. */
 bool noise_begin_session(struct noise_handshake *handshake, struct noise_session_keys *keys);
 
 /* TAI64N label of a CLOCK_REALTIME instant; the low 24 bits of nanoseconds are whitened to zero, as
