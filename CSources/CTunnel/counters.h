@@ -43,7 +43,6 @@
     X(COUNTER_REPLAYED, "counter_replayed")                                                        \
     X(INNER_MALFORMED, "inner_malformed")                                                          \
     X(INNER_SOURCE_NOT_ALLOWED, "inner_source_not_allowed")                                        \
-    X(ECN_INVALID, "ecn_invalid")                                                                  \
     X(TUN_WRITE_FAILED, "tun_write_failed")
 
 #define FALLBACK_REASONS(X)                                                                        \

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The engine's shape: who runs, what each thread owns, what is shared and under which lock.
+ *
+ *   worker pair i      primary     TUN queue i → seal → UDP     and, at low load, the way back too
+ *                      secondary   UDP sockets i → open → TUN queue i, when the primary saturates
+ *   handshake          initiations and everything that is not data; lower priority
+ *   control            timers due, epoch reclamation, link changes
+ *
+ * Data threads share: the receiver index table and the allowed IPs (epoch), sessions (atomic
+ * counters), a peer's data_lock once per batch. Everything else is their own.
+ */
+#ifndef CTUNNEL_ENGINE_H
+#define CTUNNEL_ENGINE_H
+
+#include "allowedips.h"
+#include "counters.h"
+#include "crypto/aead.h"
+#include "handshake.h"
+#include "include/tunnel.h"
+#include "index.h"
+#include "noise.h"
+#include "peer.h"
+#include "tun.h"
+#include "udp.h"
+#include <pthread.h>
+
+#define container_of(pointer, type, member) ((type *)((char *)(pointer)-offsetof(type, member)))
+
+struct sender;   /* send.c: the outbound slab and the train being built */
+struct receiver; /* receive.c: received trains and the packets to deliver */
+
+/* One thread and everything only it touches. */
+struct thread {
+    struct tunnel *tunnel;
+    char name[16];
+    unsigned slot; /* its place in session.in_flight */
+    pthread_t id;
+    bool started;
+    struct epoch_reader *reader;
+    struct aead_worker *aead;
+    struct udp_pair *sockets;
+    struct tun_queue *queue; /* data threads only */
+    struct sender *sender;
+    struct receiver *receiver; /* data threads only */
+    struct counters counters;
+};
+
+struct worker {
+    struct thread primary, secondary;
+    _Atomic bool split;               /* the secondary serves the receiving direction */
+    int primary_wake, secondary_wake; /* eventfds */
+};
+
+struct tunnel {
+    struct tunnel_options options;
+    struct tun tun;
+    struct udp udp;
+    struct epoch epoch;
+    struct index_table *indices;
+    struct allowedips *allowed_ips;
+    const struct aead_backend *aead;
+
+    _Atomic bool stopping;
+    _Atomic bool up;
+    _Atomic uint32_t mtu;
+    int end_fd; /* eventfd: the device is gone */
+
+    pthread_mutex_t config_lock; /* one configuration call at a time */
+    bool replacing;
+    struct peer *first_peer, *last_peer;
+    size_t peer_count;
+    /* by public key; writers hold config_lock too, so configuration reads need only that */
+    pthread_rwlock_t peers_lock;
+    struct peer **peer_hash;
+    size_t peer_hash_size;
+    uint8_t peer_hash_key[16];
+
+    pthread_rwlock_t identity_lock;
+    struct noise_identity identity;
+
+    pthread_mutex_t label_lock; /* TAI64N */
+    uint64_t label_floor_seconds, label_sent_seconds;
+    uint32_t label_floor_nanoseconds, label_sent_nanoseconds;
+
+    _Atomic uint64_t staged_bytes; /* of all peers */
+    uint64_t index_draws;          /* under the index lock: sessions are dealt to workers in turn */
+
+    struct timer_queue timers;
+    int control_wake, control_timer;
+    int monitor_fd;
+    pthread_mutex_t link_lock;
+    struct tun_link_state link;
+
+    struct handshake_queue handshakes;
+
+    unsigned thread_count; /* slots */
+    struct thread control, handshake;
+    unsigned worker_count; /* in use; the device may give fewer queues than asked for */
+    unsigned worker_capacity;
+    struct worker *worker;
+    bool started;
+
+    pthread_mutex_t log_lock;
+    enum tunnel_log_level log_level;
+    tunnel_log_function log_function;
+    void *log_context;
+};
+
+/* CLOCK_BOOTTIME: counts sleep, never jumps (pitfall 54). */
+uint64_t clock_now(void);
+
+__attribute__((format(printf, 3, 4))) void
+tunnel_log(struct tunnel *tunnel, enum tunnel_log_level level, const char *format, ...);
+
+/* Wakes a thread that sleeps in poll on this eventfd. */
+void wake(int event_fd);
+
+/* The device is gone: everything stops, tunnel_end_fd() becomes readable. */
+void tunnel_end(struct tunnel *tunnel);
+
+/* Under peers_lock or config_lock. NULL: unknown. */
+struct peer *tunnel_find_peer(struct tunnel *tunnel, const uint8_t public_key[KEY_LENGTH]);
+
+/* Takes the peer out of every table and kills it. Under config_lock. */
+void tunnel_remove_peer(struct tunnel *tunnel, struct peer *peer);
+
+/* Link events (control thread). */
+void tunnel_link_up(struct tunnel *tunnel);
+void tunnel_link_down(struct tunnel *tunnel);
+
+/* Thread bodies. */
+void *worker_primary(void *thread);
+void *worker_secondary(void *thread);
+void *control_thread(void *thread);
+void *handshake_thread(void *thread);
+
+#endif

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Outbound, in packet order:
+ *
+ *   1. tun_read      one super-packet, or single packets until none is left   (own queue)
+ *   2. split_plan    how to cut it                                            (own memory)
+ *   3. lookup        allowed IPs → peer → current session, once per frame     (epoch)
+ *   4. run_place     each segment to its final place in the slab, checksum on the way
+ *   5. run_flush     reserve counters, seal in place, one sendmsg, timers told once
+ *
+ * A run is what one sendmsg can carry: one peer, one session, one TOS, equal sizes but the last
+ * (pitfall 59). Without a usable session packets are staged instead of step 4.
+ */
+#include "send.h"
+#include <sodium.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#define SLAB_CAPACITY (128 * 1024)
+
+struct run {
+    struct peer *peer;
+    struct session *session;
+    uint32_t count, bytes, stride, last;
+    uint64_t data_packets; /* keepalives do not count */
+    uint8_t tos;
+};
+
+struct sender {
+    uint8_t *frame; /* one frame as read from the TUN device */
+    uint8_t *slab;  /* the run: header, ciphertext, tag, header, … */
+    struct run run;
+    struct aead_packet packets[MAX_BATCH_PACKETS];
+};
+
+static_assert(MAX_BATCH_PACKETS <= MAX_TRAIN_SEGMENTS, "a run is one GSO train");
+static_assert(SLAB_CAPACITY >= MAX_DATAGRAM, "a run is one datagram at most");
+
+static uint8_t *map(size_t size)
+{
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+struct sender *sender_create(void)
+{
+    struct sender *s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->frame = map(TUN_FRAME_CAPACITY);
+    s->slab = map(SLAB_CAPACITY);
+    if (!s->frame || !s->slab) {
+        sender_destroy(s);
+        return NULL;
+    }
+    return s;
+}
+
+void sender_destroy(struct sender *s)
+{
+    if (!s)
+        return;
+    if (s->frame)
+        munmap(s->frame, TUN_FRAME_CAPACITY);
+    if (s->slab)
+        munmap(s->slab, SLAB_CAPACITY);
+    free(s);
+}
+
+/* ---- 5. the run leaves --------------------------------------------------------------------- */
+
+/* A session near its limits asks for the next one (§6.2). */
+static void keep_session_fresh(struct peer *peer, const struct session *s, uint64_t now)
+{
+    if (atomic_load_explicit(&s->next_counter, memory_order_relaxed) > REKEY_AFTER_MESSAGES ||
+        (s->initiator && now - s->born_ns >= REKEY_AFTER_TIME))
+        handshake_request(peer, false, now);
+}
+
+static void run_seal(struct thread *t, uint64_t first_counter)
+{
+    struct sender *s = t->sender;
+    struct run *run = &s->run;
+    for (uint32_t i = 0; i < run->count; i++) {
+        struct message_data *header =
+            (struct message_data *)(s->packets[i].destination - sizeof(struct message_data));
+        header->type = MESSAGE_DATA;
+        header->receiver_index = run->session->remote_index;
+        header->counter = first_counter + i;
+        s->packets[i].counter = first_counter + i;
+    }
+    aead_seal_n(t->aead, &run->session->send_key, s->packets, run->count);
+}
+
+static void run_transmit(struct thread *t, const struct endpoint *endpoint)
+{
+    struct run *run = &t->sender->run;
+    struct peer *peer = run->peer;
+    struct udp_train train = {
+        .data = t->sender->slab,
+        .length = run->bytes,
+        .segment_size = run->stride,
+        .tos = run->tos,
+        .no_gso = atomic_load_explicit(&peer->no_gso, memory_order_relaxed),
+    };
+    uint64_t calls = 0;
+    unsigned flags = udp_send(t->sockets, endpoint, &train, &t->counters, &calls);
+    if (flags & UDP_SOURCE_REFUSED)
+        peer_clear_source(peer);
+    if (flags & UDP_GSO_REFUSED)
+        atomic_store_explicit(&peer->no_gso, true, memory_order_relaxed);
+    counter_add(&t->counters.tx.system_calls, calls);
+    count_batch(&t->counters.tx, run->count, run->bytes);
+    atomic_fetch_add_explicit(&peer->tx_bytes, run->bytes, memory_order_relaxed);
+}
+
+static void run_flush(struct thread *t, uint64_t now)
+{
+    struct run *run = &t->sender->run;
+    struct peer *peer = run->peer;
+    uint64_t first;
+    if (!run->count)
+        return;
+
+    struct endpoint endpoint = peer_endpoint(peer);
+    if (!endpoint_is_set(&endpoint)) {
+        count_drop(&t->counters, DROP_NO_ENDPOINT, run->count);
+    } else if (!session_reserve(run->session, t->slot, run->count, &first)) {
+        count_drop(&t->counters, DROP_COUNTER_EXHAUSTED, run->count);
+        handshake_request(peer, false, now);
+    } else {
+        run_seal(t, first);
+        run_transmit(t, &endpoint);
+        session_sent(run->session, t->slot);
+        timers_authenticated_traversal(&peer->timers, now);
+        timers_authenticated_sent(&peer->timers);
+        if (run->data_packets)
+            timers_data_sent(&peer->timers, now);
+        keep_session_fresh(peer, run->session, now);
+    }
+    *run = (struct run){0};
+}
+
+/* ---- 4. a packet finds its place ----------------------------------------------------------- */
+
+/* To a multiple of 16, but never past the MTU (§5.4.6, pitfall 44). */
+static uint32_t padded_length(uint32_t length, uint32_t mtu)
+{
+    uint32_t last_unit = length;
+    if (!mtu)
+        return (length + MESSAGE_PADDING - 1) & ~(uint32_t)(MESSAGE_PADDING - 1);
+    if (last_unit > mtu)
+        last_unit %= mtu;
+    uint32_t padded = (last_unit + MESSAGE_PADDING - 1) & ~(uint32_t)(MESSAGE_PADDING - 1);
+    if (padded > mtu)
+        padded = mtu;
+    return length + (padded - last_unit);
+}
+
+static bool run_accepts(const struct run *run, const struct peer *peer,
+                        const struct session *session, uint8_t tos, uint32_t message_length)
+{
+    return !run->count ||
+           (run->peer == peer && run->session == session && run->tos == tos &&
+            run->count < MAX_BATCH_PACKETS && run->last == run->stride &&
+            message_length <= run->stride && run->bytes + message_length <= MAX_DATAGRAM);
+}
+
+/* Where to write an inner packet of `length` bytes; the padding behind it is zeroed. NULL: it does
+ * not fit a datagram. */
+static uint8_t *run_place(struct thread *t, struct peer *peer, struct session *session, uint8_t tos,
+                          uint32_t length, uint64_t now)
+{
+    struct sender *s = t->sender;
+    struct run *run = &s->run;
+    uint32_t mtu = atomic_load_explicit(&t->tunnel->mtu, memory_order_relaxed);
+    uint32_t padded = padded_length(length, mtu);
+    uint32_t message_length = padded + MESSAGE_DATA_MINIMUM;
+    if (message_length > MAX_DATAGRAM) {
+        count_drop(&t->counters, DROP_TUN_MALFORMED, 1);
+        return NULL;
+    }
+    if (!run_accepts(run, peer, session, tos, message_length))
+        run_flush(t, now);
+    if (!run->count)
+        *run = (struct run){.peer = peer, .session = session, .tos = tos, .stride = message_length};
+
+    uint8_t *place = s->slab + run->bytes + sizeof(struct message_data);
+    memset(place + length, 0, padded - length);
+    s->packets[run->count] =
+        (struct aead_packet){.destination = place, .source = place, .length = padded};
+    run->count++;
+    run->bytes += message_length;
+    run->last = message_length;
+    run->data_packets += length != 0;
+    return place;
+}
+
+/* ---- 3. whose packet is it? ---------------------------------------------------------------- */
+
+/* ECN is copied out, DSCP is not (RFC 6040 §4.1; the kernel's choice). */
+static uint8_t outer_tos(const uint8_t *packet)
+{
+    uint8_t tos = packet[0] >> 4 == 4 ? packet[1] : (uint8_t)(packet[0] << 4 | packet[1] >> 4);
+    return tos & 3;
+}
+
+static struct peer *peer_for_destination(struct tunnel *tunnel, const struct split *split)
+{
+    struct allowedips_owner *owner =
+        split->ip_version == 4 ? allowedips_lookup4(tunnel->allowed_ips, split->packet + 16)
+                               : allowedips_lookup6(tunnel->allowed_ips, split->packet + 24);
+    return owner ? container_of(owner, struct peer, allowed_ips) : NULL;
+}
+
+static void stage_frame(struct thread *t, struct peer *peer, const struct split *split,
+                        uint64_t now)
+{
+    struct endpoint endpoint = peer_endpoint(peer);
+    run_flush(t, now); /* the slab is free for one segment at a time */
+    if (!endpoint_is_set(&endpoint)) {
+        count_drop(&t->counters, DROP_NO_ENDPOINT, split->count);
+        return;
+    }
+    for (uint32_t i = 0; i < split->count; i++) {
+        split_segment(split, i, t->sender->slab);
+        peer_stage(peer, t->sender->slab, split_segment_length(split, i), &t->counters);
+    }
+    if (session_can_send(atomic_load(&peer->current_session), now))
+        send_staged(t, peer, now);
+    else
+        handshake_request(peer, false, now);
+}
+
+/* Returns how many packets the frame was worth. */
+static uint32_t send_frame(struct thread *t, const struct virtio_net_hdr *header, size_t length,
+                           uint64_t now)
+{
+    static const enum drop_reason reject[] = {
+        [SPLIT_MALFORMED] = DROP_TUN_MALFORMED,
+        [SPLIT_GSO_INVALID] = DROP_TUN_GSO_INVALID,
+        [SPLIT_TOO_MANY_SEGMENTS] = DROP_TUN_GSO_TOO_MANY_SEGMENTS,
+    };
+    struct split split;
+    const struct virtio_net_hdr *vnet = t->tunnel->tun.vnet_hdr ? header : NULL;
+    enum split_result result = split_plan(vnet, t->sender->frame, length, &split);
+    if (result != SPLIT_OK) {
+        count_drop(&t->counters, reject[result], 1);
+        return 1;
+    }
+    struct peer *peer = peer_for_destination(t->tunnel, &split);
+    if (!peer) {
+        count_drop(&t->counters, DROP_NO_PEER_FOR_DESTINATION, split.count);
+        return split.count;
+    }
+    struct session *session = atomic_load_explicit(&peer->current_session, memory_order_acquire);
+    if (atomic_load_explicit(&peer->staging, memory_order_acquire) ||
+        !session_can_send(session, now)) {
+        stage_frame(t, peer, &split, now);
+        return split.count;
+    }
+    uint8_t tos = outer_tos(split.packet);
+    for (uint32_t i = 0; i < split.count; i++) {
+        uint8_t *place = run_place(t, peer, session, tos, split_segment_length(&split, i), now);
+        if (place)
+            split_segment(&split, i, place);
+    }
+    return split.count;
+}
+
+/* ---- 1. one batch -------------------------------------------------------------------------- */
+
+bool send_batch(struct thread *t)
+{
+    struct tunnel *tunnel = t->tunnel;
+    struct virtio_net_hdr header;
+    uint32_t packets = 0;
+    bool more = true;
+    size_t length;
+    uint64_t now = clock_now();
+
+    epoch_enter(&tunnel->epoch, t->reader);
+    while (packets < MAX_BATCH_PACKETS && more) {
+        counter_add(&t->counters.tx.system_calls, 1);
+        switch (tun_read(t->queue, &header, t->sender->frame, &length)) {
+        case TUN_READ_FRAME:
+            packets += send_frame(t, &header, length, now);
+            break;
+        case TUN_READ_ENDED:
+            tunnel_end(tunnel);
+            more = false;
+            break;
+        case TUN_READ_EMPTY:
+        case TUN_READ_DOWN:
+            more = false;
+            break;
+        }
+    }
+    run_flush(t, now);
+    epoch_leave(t->reader);
+    return more;
+}
+
+/* ---- outside the batch --------------------------------------------------------------------- */
+
+static void send_list(struct thread *t, struct peer *peer, struct session *session,
+                      struct staged_packet *packet, uint64_t now)
+{
+    while (packet) {
+        struct staged_packet *next = packet->next;
+        uint8_t *place = run_place(t, peer, session, outer_tos(packet->data), packet->length, now);
+        if (place)
+            memcpy(place, packet->data, packet->length);
+        free(packet);
+        packet = next;
+    }
+    run_flush(t, now);
+}
+
+void send_staged(struct thread *t, struct peer *peer, uint64_t now)
+{
+    uint32_t bytes;
+    pthread_mutex_lock(&peer->lock);
+    if (peer->flushing) { /* that thread goes on until nothing is left */
+        pthread_mutex_unlock(&peer->lock);
+        return;
+    }
+    peer->flushing = true;
+    while (peer->staged_head) {
+        struct session *session = atomic_load(&peer->current_session);
+        if (!session_can_send(session, now))
+            break;
+        struct staged_packet *list = peer_unstage(peer, MAX_BATCH_PACKETS, &bytes);
+        pthread_mutex_unlock(&peer->lock);
+        send_list(t, peer, session, list, now);
+        pthread_mutex_lock(&peer->lock);
+    }
+    peer->flushing = false;
+    if (!peer->staged_head)
+        atomic_store(&peer->staging, false);
+    pthread_mutex_unlock(&peer->lock);
+}
+
+void send_keepalive(struct thread *t, struct peer *peer, uint64_t now)
+{
+    struct session *session = atomic_load(&peer->current_session);
+    if (!session_can_send(session, now)) {
+        handshake_request(peer, false, now);
+        return;
+    }
+    if (atomic_load(&peer->staging)) {
+        send_staged(t, peer, now);
+        return;
+    }
+    run_place(t, peer, session, 0, 0, now);
+    run_flush(t, now);
+}
+
+static unsigned send_message(struct thread *t, const struct endpoint *to, void *message,
+                             size_t length)
+{
+    struct udp_train train = {
+        .data = message, .length = length, .segment_size = length, .tos = HANDSHAKE_TOS};
+    uint64_t calls = 0;
+    unsigned flags = udp_send(t->sockets, to, &train, &t->counters, &calls);
+    counter_add(&t->counters.tx.system_calls, calls);
+    return flags;
+}
+
+void send_handshake(struct thread *t, struct peer *peer, void *message, size_t length)
+{
+    struct endpoint endpoint = peer_endpoint(peer);
+    if (!endpoint_is_set(&endpoint)) {
+        count_drop(&t->counters, DROP_NO_ENDPOINT, 1);
+        return;
+    }
+    if (send_message(t, &endpoint, message, length) & UDP_SOURCE_REFUSED)
+        peer_clear_source(peer);
+    atomic_fetch_add_explicit(&peer->tx_bytes, length, memory_order_relaxed);
+}
+
+void send_cookie_reply(struct thread *t, const struct endpoint *to,
+                       struct message_cookie_reply *reply)
+{
+    send_message(t, to, reply, sizeof *reply);
+    counter_add(&t->counters.cookie_replies_sent, 1);
+}

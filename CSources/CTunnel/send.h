@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CTUNNEL_SEND_H
+#define CTUNNEL_SEND_H
+
+#include "engine.h"
+
+/* The outbound slab of one thread; pages it never uses cost nothing. NULL: out of memory. */
+struct sender *sender_create(void);
+void sender_destroy(struct sender *sender);
+
+/* Reads one batch from the thread's TUN queue (a super-packet, or up to MAX_BATCH_PACKETS single
+ * packets), encrypts and sends it. True: there may be more. */
+bool send_batch(struct thread *thread);
+
+/* Sends what waited for a session, in order, ahead of newer packets. Any engine thread, inside an
+ * epoch section. */
+void send_staged(struct thread *thread, struct peer *peer, uint64_t now);
+/* Sends what is staged, or else an empty packet. Asks for a handshake when there is no session. */
+void send_keepalive(struct thread *thread, struct peer *peer, uint64_t now);
+/* Sends one handshake message to the peer's endpoint. */
+void send_handshake(struct thread *thread, struct peer *peer, void *message, size_t length);
+/* Sends a cookie reply to where the message came from. */
+void send_cookie_reply(struct thread *thread, const struct endpoint *to,
+                       struct message_cookie_reply *reply);
+
+#endif
