@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inner segmentation offload: super-packets from the TUN device split into packets, decrypted packets
- * merged into super-packets, and the Internet checksum. Pure functions over bytes: no descriptor, no
- * state between calls, no allocation. Pitfalls 1–19 of docs/datapath.md are decided here.
+ * Inner segmentation offload: super-packets from the TUN device split into packets, decrypted
+ * packets merged into super-packets, and the Internet checksum. Pure functions over bytes: no
+ * descriptor, no state between calls, no allocation. Pitfalls 1–19 of docs/datapath.md are decided
+ * here.
  */
 #ifndef CTUNNEL_OFFLOAD_H
 #define CTUNNEL_OFFLOAD_H
@@ -20,12 +21,23 @@
 
 /* ---- checksum (RFC 1071) ------------------------------------------------------------------- */
 
-/* Ones' complement sum of `length` bytes added to `sum`, not folded, not inverted. Vectorised. */
+/* Ones' complement sum of `length` bytes added to `sum`, not folded, not inverted. Vectorised. Of
+ * several pieces summed in turn only the last may have an odd length. */
 uint64_t checksum_add(uint64_t sum, const void *data, size_t length);
 /* The same while copying: one pass over the data. */
 uint64_t checksum_copy(uint64_t sum, void *destination, const void *source, size_t length);
 /* Folded to 16 bits, in memory order, not inverted. */
 uint16_t checksum_fold(uint64_t sum);
+
+/* Every variant built in, best first; the last is portable. For tests and benchmarks. */
+struct checksum_variant {
+    const char *name;
+    bool (*supported)(void);
+    uint64_t (*add)(uint64_t sum, const void *data, size_t length);
+    uint64_t (*copy)(uint64_t sum, void *destination, const void *source, size_t length);
+};
+extern const struct checksum_variant checksum_variants[];
+extern const size_t checksum_variant_count;
 
 /* ---- splitting: outbound ------------------------------------------------------------------- */
 
@@ -41,14 +53,14 @@ enum split_result {
 /* How to cut one frame read from the TUN device. Borrowed pointer into the frame. */
 struct split {
     const uint8_t *packet;
-    uint32_t length;         /* bytes of packet, IP header included */
-    uint32_t count;          /* segments, ≥ 1 */
-    uint32_t header_length;  /* repeated in front of each segment; 0 when count is 1 and unchanged */
-    uint32_t segment_size;   /* payload of each but the last */
-    uint8_t transport;       /* IPPROTO_TCP, IPPROTO_UDP, 0: copy as it is */
+    uint32_t length;        /* bytes of packet, IP header included */
+    uint32_t count;         /* segments, ≥ 1 */
+    uint32_t header_length; /* repeated in front of each segment; 0 when count is 1 and unchanged */
+    uint32_t segment_size;  /* payload of each but the last */
+    uint8_t transport;      /* IPPROTO_TCP, IPPROTO_UDP, 0: copy as it is */
     uint8_t ip_version;
-    bool ecn_tso;            /* VIRTIO_NET_HDR_GSO_ECN: CWR on the first only */
-    bool needs_checksum;     /* a single packet whose checksum must be completed at the offsets below */
+    bool ecn_tso;        /* VIRTIO_NET_HDR_GSO_ECN: CWR on the first only */
+    bool needs_checksum; /* the transport checksum is to be computed, at the offsets below */
     uint16_t checksum_start, checksum_offset;
     /* for split.c's own use */
     uint16_t ip_header_length, transport_header_length;
@@ -89,11 +101,26 @@ struct merged_frame {
     struct virtio_net_hdr header;
     uint32_t first_iov; /* into merge.iov; the first iovec is the header struct itself */
     uint16_t iov_count;
-    uint16_t packets;       /* how many packets it carries */
-    uint16_t first_packet;  /* index of the first in `order` (for the rewrite after EINVAL) */
+    uint16_t packets;      /* how many packets it carries */
+    uint16_t first_packet; /* index of the first in `order` (for the rewrite after EINVAL) */
 };
 
-#define MERGE_MAX_PACKETS 512
+#define MERGE_MAX_PACKETS     512
+#define MERGE_MAX_UDP_PACKETS 64  /* UDP_MAX_SEGMENTS before Linux 6.9 (pitfall 8) */
+#define MERGE_MAX_HEADER      100 /* IPv6, and TCP with 40 bytes of options */
+#define MERGE_SLOTS           (2 * MERGE_MAX_PACKETS)
+#define MERGE_BARRIERS        64
+
+/* A frame while it grows; parallel to merge.frame. For merge.c's own use. */
+struct merge_train {
+    uint32_t hash;           /* of the flow */
+    uint16_t first, last;    /* packets */
+    uint32_t payload_length; /* of all packets together */
+    uint16_t segment_size;
+    uint8_t ip_header_length, header_length;
+    bool open;     /* takes more packets */
+    bool verified; /* the first packet's checksums were found right */
+};
 
 struct merge {
     bool tcp, udp; /* which kinds may be merged */
@@ -103,8 +130,13 @@ struct merge {
     /* packets in frame order; originals of the header bytes that a merge rewrote, so that
      * merge_restore() can undo it */
     uint16_t order[MERGE_MAX_PACKETS];
-    uint8_t saved_header[MERGE_MAX_PACKETS][120];
+    uint8_t saved_header[MERGE_MAX_PACKETS][MERGE_MAX_HEADER]; /* by frame */
     uint8_t saved_length[MERGE_MAX_PACKETS];
+    /* scratch of merge_plan() */
+    struct merge_train train[MERGE_MAX_PACKETS];
+    uint16_t next[MERGE_MAX_PACKETS]; /* packet after this one in its train */
+    uint16_t slot[MERGE_SLOTS];       /* flow → its newest train plus one; 0: free */
+    uint16_t barrier[MERGE_BARRIERS]; /* addresses → newest packet of an unknown flow, plus one */
 };
 
 /*
