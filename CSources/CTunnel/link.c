@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The link as the kernel tells it, through rtnetlink(7). A deletion reported here is no end of the
+ * device: a link that moved to another namespace is reported the same way (pitfall 60).
+ */
+#include "tun.h"
+
+#include <errno.h>
+#include <libmnl/libmnl.h>
+#include <linux/if_link.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* One link message with all its attributes; an ordinary one has about 1,500 bytes. */
+#define MESSAGE_CAPACITY (32 * 1024)
+
+static int open_route_socket(uint32_t groups, int flags)
+{
+    struct sockaddr_nl address = {.nl_family = AF_NETLINK, .nl_groups = groups};
+    int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | flags, NETLINK_ROUTE);
+
+    if (fd < 0)
+        return -errno;
+    if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) != 0) {
+        int error = errno;
+        close(fd);
+        return -error;
+    }
+    return fd;
+}
+
+int tun_monitor_open(void)
+{
+    return open_route_socket(RTMGRP_LINK, SOCK_NONBLOCK);
+}
+
+/* One datagram from the kernel. Length, 0 for one to skip, or a negative errno. */
+static ssize_t receive_message(int fd, void *buffer)
+{
+    struct sockaddr_nl sender = {0};
+    struct iovec iov = {.iov_base = buffer, .iov_len = MESSAGE_CAPACITY};
+    struct msghdr message = {
+        .msg_name = &sender,
+        .msg_namelen = sizeof(sender),
+        .msg_iov = &iov,
+        .msg_iovlen = 1,
+    };
+    ssize_t n;
+
+    do {
+        n = recvmsg(fd, &message, 0);
+    } while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return -errno;
+    if (message.msg_flags & MSG_TRUNC)
+        return -ENOBUFS; /* part of it is lost: as after an overflow */
+    return sender.nl_pid == 0 ? n : 0;
+}
+
+/* ---- messages ------------------------------------------------------------------------------ */
+
+static int take_attribute(const struct nlattr *attribute, void *context)
+{
+    struct tun_link_state *state = context;
+
+    switch (mnl_attr_get_type(attribute)) {
+    case IFLA_IFNAME:
+        if (mnl_attr_validate(attribute, MNL_TYPE_NUL_STRING) < 0 ||
+            mnl_attr_get_payload_len(attribute) > sizeof(state->name))
+            return MNL_CB_ERROR;
+        strcpy(state->name, mnl_attr_get_str(attribute));
+        break;
+    case IFLA_MTU:
+        if (mnl_attr_validate(attribute, MNL_TYPE_U32) < 0)
+            return MNL_CB_ERROR;
+        state->mtu = mnl_attr_get_u32(attribute);
+        break;
+    }
+    return MNL_CB_OK;
+}
+
+/* The message's link header; NULL for other messages. Bridges report their ports' comings and
+ * goings as links of family AF_BRIDGE: those are not the link's own. */
+static const struct ifinfomsg *link_header(const struct nlmsghdr *message)
+{
+    if (message->nlmsg_type != RTM_NEWLINK && message->nlmsg_type != RTM_DELLINK)
+        return NULL;
+    if (mnl_nlmsg_get_payload_len(message) < sizeof(struct ifinfomsg))
+        return NULL;
+    const struct ifinfomsg *link = mnl_nlmsg_get_payload(message);
+    return link->ifi_family == AF_UNSPEC ? link : NULL;
+}
+
+static void take_link(const struct nlmsghdr *message, const struct ifinfomsg *link,
+                      struct tun_link_state *state)
+{
+    if (message->nlmsg_type == RTM_DELLINK) {
+        state->gone = true;
+        return;
+    }
+    state->gone = false;
+    state->ifindex = link->ifi_index;
+    state->up = (link->ifi_flags & IFF_UP) != 0;
+    mnl_attr_parse(message, sizeof(*link), take_attribute, state);
+}
+
+/* ---- query --------------------------------------------------------------------------------- */
+
+static bool send_query(int fd, const char *name, int ifindex)
+{
+    char buffer[256];
+    struct nlmsghdr *message = mnl_nlmsg_put_header(buffer);
+
+    message->nlmsg_type = RTM_GETLINK;
+    message->nlmsg_flags = NLM_F_REQUEST;
+    message->nlmsg_seq = 1;
+    struct ifinfomsg *link = mnl_nlmsg_put_extra_header(message, sizeof(*link));
+    link->ifi_family = AF_UNSPEC;
+    link->ifi_index = ifindex;
+    if (name != NULL)
+        mnl_attr_put_strz(message, IFLA_IFNAME, name);
+    return send(fd, message, message->nlmsg_len, 0) == (ssize_t)message->nlmsg_len;
+}
+
+/* The kernel answers inside send(): one message, the link or an error. */
+static bool query(const char *name, int ifindex, struct tun_link_state *state)
+{
+    char *buffer = malloc(MESSAGE_CAPACITY);
+    int fd = open_route_socket(0, 0);
+    bool found = false;
+
+    if (buffer != NULL && fd >= 0 && send_query(fd, name, ifindex)) {
+        int length = (int)receive_message(fd, buffer);
+        const struct nlmsghdr *message = (const struct nlmsghdr *)buffer;
+        if (length > 0 && mnl_nlmsg_ok(message, length)) {
+            const struct ifinfomsg *link = link_header(message);
+            if (link != NULL)
+                take_link(message, link, state);
+            found = link != NULL;
+        }
+    }
+    if (fd >= 0)
+        close(fd);
+    free(buffer);
+    return found;
+}
+
+bool tun_link_query(const char *name, struct tun_link_state *state)
+{
+    *state = (struct tun_link_state){0};
+    return query(name, 0, state);
+}
+
+/* ---- monitor ------------------------------------------------------------------------------- */
+
+static void take_messages(const char *buffer, int length, struct tun_link_state *state)
+{
+    const struct nlmsghdr *message = (const struct nlmsghdr *)buffer;
+
+    for (; mnl_nlmsg_ok(message, length); message = mnl_nlmsg_next(message, &length)) {
+        const struct ifinfomsg *link = link_header(message);
+        if (link != NULL && link->ifi_index == state->ifindex)
+            take_link(message, link, state);
+    }
+}
+
+void tun_monitor_read(int monitor_fd, struct tun_link_state *state)
+{
+    _Alignas(struct nlmsghdr) char buffer[MESSAGE_CAPACITY];
+
+    for (;;) {
+        ssize_t n = receive_message(monitor_fd, buffer);
+        if (n == -ENOBUFS)
+            state->gone = !query(NULL, state->ifindex, state);
+        else if (n < 0)
+            return;
+        else
+            take_messages(buffer, (int)n, state);
+    }
+}
