@@ -20,9 +20,7 @@ public struct Confinement: Sendable {
         var directories = unsafe removableDirectories.map { unsafe UnsafePointer(strdup($0)) }
         unsafe directories.append(nil)
         defer {
-            for unsafedirectory in unsafe directories {
-                unsafe free(UnsafeMutableRawPointer(mutating: directory))
-            }
+            unsafe directories.forEach { unsafe free(UnsafeMutableRawPointer(mutating: $0)) }
         }
         try unsafe withErrorText { text, status in
             status = unsafe directories.withUnsafeBufferPointer { list in

@@ -13,8 +13,24 @@ public struct HostError: Error, Equatable, Sendable, CustomStringConvertible {
         self.description = description
     }
 
-    /// EADDRINUSE or EEXIST: somebody or something has the name.
-    public var isNameTaken: Bool { errno == EADDRINUSE || errno == EEXIST }
+    public var kind: ErrorKind { ErrorKind(errno: errno) }
+}
+
+/// What an errno means for an exit code.
+public enum ErrorKind: Sendable {
+    case noPermission
+    /// A name or port is taken.
+    case busy
+    case other
+
+    public init(errno: Int32) {
+        self =
+            switch errno {
+            case EPERM, EACCES: .noPermission
+            case EADDRINUSE, EEXIST, EBUSY: .busy
+            default: .other
+            }
+    }
 }
 
 /// What strerror(3) says.

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+import HostProcess
+import TunnelEngine
+
+/// Waits for clients, signals and the end of the engine, all on one thread; sleeps while nothing
+/// happens.
+struct Server: ~Copyable {
+    /// Clients beyond this push out the one that has been idle longest.
+    static let clientLimit = 64
+    /// A connection without a byte for this long is closed (C101).
+    static let idleLimit: Int64 = 30_000
+    /// How long not to accept when the process has no descriptor to spare and no client to close.
+    static let exhaustionPause: Int64 = 1_000
+
+    enum End {
+        case signal(Int32)
+        case deviceGone
+        case socketRemoved
+    }
+
+    private let engine: Engine
+    private var control: Listener
+    private var state: Listener
+    private let signals: EndingSignals
+    private var clients: [Client] = []
+    private var poller = Poller()
+    private var buffer = [UInt8](repeating: 0, count: 65536)
+    private var acceptAgainAt: Int64 = 0
+
+    init(
+        engine: Engine, control: consuming Listener, state: consuming Listener,
+        signals: consuming EndingSignals
+    ) {
+        self.engine = engine
+        self.control = control
+        self.state = state
+        self.signals = signals
+    }
+
+    /// Returns when the process shall end.
+    mutating func run() -> End {
+        while true {
+            poller.removeAll()
+            let endEntry = poller.add(engine.endDescriptor)
+            let signalEntry = poller.add(signals.descriptor)
+            let watchEntry = control.watch.map { poller.add($0) }
+            let accepting = acceptAgainAt <= Host.monotonicMilliseconds()
+            let controlEntry = poller.add(control.descriptor, read: accepting)
+            let stateEntry = poller.add(state.descriptor, read: accepting)
+            let firstClient = controlEntry + 2
+            for client in clients {
+                poller.add(client.number, read: !client.wantsWrite, write: client.wantsWrite)
+            }
+
+            poller.wait(milliseconds: timeout(accepting: accepting))
+
+            if poller.isReadable(signalEntry), let signal = signals.next() {
+                return .signal(signal)
+            }
+            if poller.isReadable(endEntry) { return .deviceGone }
+            if let watchEntry, poller.isReadable(watchEntry), control.isNameRemoved() {
+                return .socketRemoved
+            }
+            let now = Host.monotonicMilliseconds()
+            serveClients(firstEntry: firstClient, now: now)
+            if accepting && poller.isReadable(controlEntry) { acceptControl(now: now) }
+            if accepting && poller.isReadable(stateEntry) { acceptState(now: now) }
+        }
+    }
+
+    /// Until the next client's time is over; nil without clients.
+    private func timeout(accepting: Bool) -> Int64? {
+        let now = Host.monotonicMilliseconds()
+        let idle = clients.map(\.lastActivity).min().map { $0 + Self.idleLimit - now }
+        guard !accepting else { return idle }
+        return min(idle ?? Int64.max, acceptAgainAt - now)
+    }
+
+    private mutating func serveClients(firstEntry: Int, now: Int64) {
+        for (offset, client) in clients.enumerated() {
+            let entry = firstEntry + offset
+            if client.wantsWrite {
+                if poller.isWritable(entry) { client.flush(now: now) }
+            } else if poller.isReadable(entry) {
+                client.readSome(using: &buffer, now: now)
+            }
+        }
+        clients.removeAll { $0.isOver || now - $0.lastActivity >= Self.idleLimit }
+    }
+
+    private mutating func acceptControl(now: Int64) {
+        while true {
+            switch control.accept() {
+            case .client(let descriptor):
+                admit(Client(control: descriptor, engine: engine, now: now))
+            case .none: return
+            case .exhausted: return makeRoom(now: now)
+            }
+        }
+    }
+
+    private mutating func acceptState(now: Int64) {
+        while true {
+            switch state.accept() {
+            case .client(let descriptor):
+                admit(Client(state: descriptor, engine: engine, now: now))
+            case .none: return
+            case .exhausted: return makeRoom(now: now)
+            }
+        }
+    }
+
+    private mutating func admit(_ client: Client) {
+        if clients.count >= Self.clientLimit { closeLongestIdle() }
+        clients.append(client)
+    }
+
+    /// One between operations if there is one, else the quietest of all.
+    private mutating func closeLongestIdle() {
+        let idle = clients.indices.filter { clients[$0].isIdle }
+        let candidates = idle.isEmpty ? Array(clients.indices) : idle
+        guard
+            let victim = candidates.min(by: { clients[$0].lastActivity < clients[$1].lastActivity })
+        else { return }
+        clients.remove(at: victim)
+    }
+
+    private mutating func makeRoom(now: Int64) {
+        if clients.isEmpty {
+            acceptAgainAt = now + Self.exhaustionPause
+        } else {
+            closeLongestIdle()
+        }
+    }
+}
