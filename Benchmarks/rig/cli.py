@@ -102,7 +102,7 @@ def environment():
         "loadAverage": list(os.getloadavg()),
         "congestionControl": CONGESTION_CONTROL,
         "iperf3": output_of(["iperf3", "--version"]).splitlines()[0],
-        "ping": output_of(["ping", "-V"]).strip(),
+        "ping": output_of(["ping", "-V"]).splitlines()[0],
         "wg": output_of(["wg", "--version"]).strip(),
         "revision": _revision(),
     }

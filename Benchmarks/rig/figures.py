@@ -86,19 +86,20 @@ def highest_clean(trials, limit):
 def sweep(probe, first, resolution=1.1, max_doublings=10, max_bisections=6):
     """Looks for the best delivered rate and the highest clean rates; returns the trials.
 
-    Doubles the rate until, twice running, more load is lost and no longer delivers more (or the
-    sender is at its limit), then bisects, for each loss limit, between the highest clean and the next failing rate.
+    Doubles the rate until two trials in a row brought nothing: more load was lost and no more was
+    delivered, or the sender could not offer it (one alone may be a hiccup of the machine). Then
+    bisects, for each loss limit, between the highest clean and the next failing rate.
     """
     trials = []
     rate = float(first)
-    saturated = 0  # trials in a row; one alone may be a hiccup of the machine
+    idle_steps = 0
     for _ in range(max_doublings):
         best = max((t.delivered for t in trials), default=0.0)
         trial = probe(rate)
         trials.append(trial)
         more = trial.loss < LOSS_LIMITS[0] or trial.delivered > 1.02 * best
-        saturated = 0 if more else saturated + 1
-        if saturated == 2 or not trial.reached_target:
+        idle_steps = 0 if more and trial.reached_target else idle_steps + 1
+        if idle_steps == 2:
             break
         rate *= 2
     for limit in LOSS_LIMITS:

@@ -101,10 +101,15 @@ class Sweep(unittest.TestCase):
                        else path(rate), 10_000)
         self.assertGreater(highest_clean(trials, 0.01).offered, 80_000)
 
+    def test_one_starved_trial_does_not_end_the_doubling(self):
+        trials = sweep(lambda rate: trial(rate, 0.0, 12_000 if rate == 20_000 else rate), 20_000,
+                       max_doublings=4)
+        self.assertEqual([t.target for t in trials], [20_000, 40_000, 80_000, 160_000])
+
     def test_sender_at_its_limit_ends_the_doubling_and_counts_what_was_offered(self):
         probe, probed = self.path(1e9, sender_limit=50_000)
         trials = sweep(probe, 20_000)
-        self.assertEqual(probed, [20_000, 40_000, 80_000])
+        self.assertEqual(probed, [20_000, 40_000, 80_000, 160_000])
         self.assertEqual(highest_clean(trials, 0.001).offered, 50_000)
 
     def test_flood_is_never_a_clean_rate(self):
