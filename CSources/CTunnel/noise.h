@@ -28,8 +28,9 @@ enum noise_state {
 
 struct noise_handshake {
     enum noise_state state;
-    bool has_static_static; /* static_static is filled (lazy: 10,000 peers load without 10,000 DH) */
-    uint32_t local_index;   /* of this handshake, ours */
+    bool
+        has_static_static; /* static_static is filled (lazy: 10,000 peers load without 10,000 DH) */
+    uint32_t local_index;  /* of this handshake, ours */
     uint32_t remote_index;
     uint64_t last_initiation_ns; /* when the last accepted initiation came: flood limit */
     uint8_t latest_timestamp[TAI64N_LENGTH]; /* greatest TAI64N accepted from this peer */
@@ -68,10 +69,11 @@ struct noise_session_keys {
 void noise_identity_set(struct noise_identity *identity, const uint8_t private_key[KEY_LENGTH]);
 
 /* A fresh handshake state for a peer; wipes what was there, keeps nothing. */
-void noise_handshake_init(struct noise_handshake *handshake, const uint8_t remote_static[KEY_LENGTH],
+void noise_handshake_init(struct noise_handshake *handshake,
+                          const uint8_t remote_static[KEY_LENGTH],
                           const uint8_t preshared_key[KEY_LENGTH]);
-/* Erases ephemeral state (not the static key, the PSK, the timestamp, nor the two indices, which are
- * no secrets and go on to name the session). */
+/* Erases ephemeral state (not the static key, the PSK, the timestamp, nor the two indices, which
+ * are no secrets and go on to name the session). */
 void noise_handshake_clear(struct noise_handshake *handshake);
 /* Forgets the static-static secret: call when the identity changed. */
 void noise_handshake_identity_changed(struct noise_handshake *handshake);

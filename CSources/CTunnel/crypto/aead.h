@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ChaCha20-Poly1305 (RFC 8439) over vectors of packets. One file per back-end, one dispatcher with a
- * self-test; each back-end is callable by itself from tests.
+ * ChaCha20-Poly1305 (RFC 8439) over vectors of packets. One file per back-end, one dispatcher with
+ * a self-test; each back-end is callable by itself from tests.
  *
  * The nonce is 32 zero bits and the 64-bit little-endian counter (WireGuard §5.4.6), no associated
  * data.
