@@ -176,6 +176,8 @@ def main(argv):
             if not shutil.which(tool):
                 raise ValueError(f"{tool} is not installed")
         listed = contestants(options)
+        if options.json and not pathlib.Path(options.json).absolute().parent.is_dir():
+            raise ValueError(f"--json {options.json}: no such directory")
     except ValueError as error:
         print(f"throughput: {error}", file=sys.stderr)
         return EXIT_USAGE

@@ -6,6 +6,7 @@ import os
 import pathlib
 import secrets
 import select
+import shlex
 import subprocess
 import time
 
@@ -25,7 +26,7 @@ def build_udp_load(directory):
         return program
     directory.mkdir(parents=True, exist_ok=True)
     fresh = directory / f"udp_load.{os.getpid()}"
-    output_of([os.environ.get("CC", "cc"), "-std=gnu17", "-O2", "-Wall", "-Wextra",
+    output_of([*shlex.split(os.environ.get("CC", "cc")), "-std=gnu17", "-O2", "-Wall", "-Wextra",
                "-o", str(fresh), str(SOURCE)], seconds=60)
     fresh.replace(program)
     return program
