@@ -130,6 +130,16 @@ static void arm_timer(int timer_fd, uint64_t when)
     timerfd_settime(timer_fd, TFD_TIMER_ABSTIME, &spec, NULL);
 }
 
+uint64_t control_step(struct thread *t)
+{
+    uint64_t next = run_timers(t);
+    uint64_t retry = clock_now() + RECLAIM_RETRY;
+    if (epoch_reclaim(&t->tunnel->epoch) && next > retry)
+        next = retry;
+    aead_forget(t->aead);
+    return next;
+}
+
 void *control_thread(void *argument)
 {
     struct thread *t = argument;
@@ -141,11 +151,8 @@ void *control_thread(void *argument)
     };
 
     while (!atomic_load(&tunnel->stopping)) {
-        uint64_t next = run_timers(t), drained;
-        if (epoch_reclaim(&tunnel->epoch) && next > clock_now() + RECLAIM_RETRY)
-            next = clock_now() + RECLAIM_RETRY;
-        arm_timer(tunnel->control_timer, next);
-        aead_forget(t->aead);
+        uint64_t drained;
+        arm_timer(tunnel->control_timer, control_step(t));
         if (poll(fds, 3, -1) < 0)
             continue;
         counter_add(&t->counters.wakeups, 1);

@@ -15,13 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-uint64_t clock_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    return (uint64_t)now.tv_sec * NSEC_PER_SEC + (uint64_t)now.tv_nsec;
-}
-
 void wake(int event_fd)
 {
     uint64_t one = 1;

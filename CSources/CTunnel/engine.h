@@ -109,6 +109,9 @@ struct tunnel {
 
 /* CLOCK_BOOTTIME: counts sleep, never jumps (pitfall 54). */
 uint64_t clock_now(void);
+/* CLOCK_REALTIME: for TAI64N labels and for people, nothing else. */
+struct timespec;
+void clock_wall(struct timespec *now);
 
 __attribute__((format(printf, 3, 4))) void
 tunnel_log(struct tunnel *tunnel, enum tunnel_log_level level, const char *format, ...);
@@ -128,6 +131,10 @@ void tunnel_remove_peer(struct tunnel *tunnel, struct peer *peer);
 /* Link events (control thread). */
 void tunnel_link_up(struct tunnel *tunnel);
 void tunnel_link_down(struct tunnel *tunnel);
+
+/* One turn of the control thread: what is due is done, what the epoch passed is freed. Returns the
+ * next deadline, UINT64_MAX: none. */
+uint64_t control_step(struct thread *thread);
 
 /* Thread bodies. */
 void *worker_primary(void *thread);

@@ -89,16 +89,16 @@ void handshake_request(struct peer *peer, bool retry, uint64_t now)
     pthread_mutex_unlock(&q->lock);
 }
 
-/* Sleeps until there is work; takes at most one of each kind. False: stopping. */
-static bool take_work(struct handshake_queue *q, struct peer **initiate,
+/* Takes at most one of each kind; sleeps for it if `wait`. False: stopping, or nothing there. */
+static bool take_work(struct handshake_queue *q, bool wait, struct peer **initiate,
                       struct handshake_message *message, uint32_t *backlog)
 {
     *initiate = NULL;
     message->length = 0;
     pthread_mutex_lock(&q->lock);
-    while (!q->stopping && !q->count && !q->initiations_head)
+    while (wait && !q->stopping && !q->count && !q->initiations_head)
         pthread_cond_wait(&q->filled, &q->lock);
-    bool go_on = !q->stopping;
+    bool go_on = !q->stopping && (q->count || q->initiations_head);
     *backlog = q->count;
     if (go_on && q->initiations_head) {
         *initiate = q->initiations_head;
@@ -137,7 +137,7 @@ static void draw_label(struct peer *peer, uint8_t label[TAI64N_LENGTH])
 {
     struct tunnel *tunnel = peer->tunnel;
     struct timespec wall;
-    clock_gettime(CLOCK_REALTIME, &wall);
+    clock_wall(&wall);
     uint64_t s = (uint64_t)wall.tv_sec;
     uint32_t n = (uint32_t)wall.tv_nsec & ~0xffffffu;
 
@@ -213,7 +213,7 @@ static void initiate(struct thread *t, struct peer *peer, uint64_t now)
 void handshake_completed(struct thread *t, struct peer *peer)
 {
     struct timespec wall;
-    clock_gettime(CLOCK_REALTIME, &wall);
+    clock_wall(&wall);
     pthread_mutex_lock(&peer->lock);
     peer->last_handshake_seconds = wall.tv_sec;
     peer->last_handshake_nanoseconds = (uint32_t)wall.tv_nsec;
@@ -433,26 +433,33 @@ static void receive_message(struct thread *t, const struct handshake_message *m,
         receive_response(t, m, now);
 }
 
-void *handshake_thread(void *argument)
+bool handshake_step(struct thread *t, bool wait)
 {
-    struct thread *t = argument;
     struct tunnel *tunnel = t->tunnel;
     struct handshake_message message;
     struct peer *peer;
     uint32_t backlog;
 
-    setpriority(PRIO_PROCESS, 0, 5); /* of this thread (setpriority(2)): data goes first */
-    while (take_work(&tunnel->handshakes, &peer, &message, &backlog)) {
-        uint64_t now = clock_now();
-        epoch_enter(&tunnel->epoch, t->reader);
-        if (peer) {
-            initiate(t, peer, now);
-            peer_release(peer);
-        }
-        if (message.length)
-            receive_message(t, &message, under_load(&tunnel->handshakes, backlog, now), now);
-        epoch_leave(t->reader);
-        aead_forget(t->aead);
+    if (!take_work(&tunnel->handshakes, wait, &peer, &message, &backlog))
+        return false;
+    uint64_t now = clock_now();
+    epoch_enter(&tunnel->epoch, t->reader);
+    if (peer) {
+        initiate(t, peer, now);
+        peer_release(peer);
     }
+    if (message.length)
+        receive_message(t, &message, under_load(&tunnel->handshakes, backlog, now), now);
+    epoch_leave(t->reader);
+    aead_forget(t->aead);
+    return true;
+}
+
+void *handshake_thread(void *argument)
+{
+    struct thread *t = argument;
+    setpriority(PRIO_PROCESS, 0, 5); /* of this thread (setpriority(2)): data goes first */
+    while (handshake_step(t, true))
+        ;
     return NULL;
 }

@@ -19,7 +19,7 @@ struct peer;
 struct handshake_message {
     struct endpoint from;
     uint16_t length;
-    uint8_t bytes[sizeof(struct message_initiation)];
+    _Alignas(8) uint8_t bytes[sizeof(struct message_initiation)]; /* read as wire structs */
 };
 
 struct handshake_queue {
@@ -49,6 +49,10 @@ bool handshake_receive(struct tunnel *tunnel, const uint8_t *message, uint32_t l
  * timer repeats; otherwise the attempts start over. Any thread, inside an epoch section or holding
  * the peer. */
 void handshake_request(struct peer *peer, bool retry, uint64_t now_ns);
+
+/* Handles what is queued, one item of each kind; `wait`: sleeps until there is some. False:
+ * stopping, or nothing was there. The handshake thread only. */
+bool handshake_step(struct thread *thread, bool wait);
 
 /* A handshake with `peer` is complete: timers, wall clock, counter. */
 void handshake_completed(struct thread *thread, struct peer *peer);

@@ -261,14 +261,15 @@ static void receive_data(struct thread *t, uint8_t *data, uint32_t length,
                          const struct udp_received *received, uint64_t now)
 {
     struct run *run = &t->receiver->run;
-    const struct message_data *header = (const struct message_data *)data;
+    struct message_data header;
     if (length < MESSAGE_DATA_MINIMUM) {
         count_drop(&t->counters, DROP_MESSAGE_TOO_SHORT, 1);
         return;
     }
+    memcpy(&header, data, sizeof header); /* a segment of a train need not be aligned */
     struct session *session = run->session;
-    if (!session || session->entry.index != header->receiver_index) {
-        struct index_entry *entry = index_table_lookup(t->tunnel->indices, header->receiver_index);
+    if (!session || session->entry.index != header.receiver_index) {
+        struct index_entry *entry = index_table_lookup(t->tunnel->indices, header.receiver_index);
         if (!entry || entry->kind != INDEX_SESSION) {
             count_drop(&t->counters, DROP_UNKNOWN_INDEX, 1);
             return;
@@ -284,9 +285,9 @@ static void receive_data(struct thread *t, uint8_t *data, uint32_t length,
     run->session = session;
     run->received[run->count] = received;
     run->packets[run->count++] = (struct aead_packet){
-        .destination = data + sizeof *header,
-        .source = data + sizeof *header,
-        .counter = header->counter,
+        .destination = data + sizeof header,
+        .source = data + sizeof header,
+        .counter = header.counter,
         .length = length - (uint32_t)MESSAGE_DATA_MINIMUM,
     };
 }

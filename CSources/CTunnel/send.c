@@ -82,12 +82,14 @@ static void run_seal(struct thread *t, uint64_t first_counter)
     struct sender *s = t->sender;
     struct run *run = &s->run;
     for (uint32_t i = 0; i < run->count; i++) {
-        struct message_data *header =
-            (struct message_data *)(s->packets[i].destination - sizeof(struct message_data));
-        header->type = MESSAGE_DATA;
-        header->receiver_index = run->session->remote_index;
-        header->counter = first_counter + i;
-        s->packets[i].counter = first_counter + i;
+        struct message_data header = {
+            .type = MESSAGE_DATA,
+            .receiver_index = run->session->remote_index,
+            .counter = first_counter + i,
+        };
+        s->packets[i].counter = header.counter;
+        /* not aligned: an MTU need not be a multiple of anything */
+        memcpy(s->packets[i].destination - sizeof header, &header, sizeof header);
     }
     aead_seal_n(t->aead, &run->session->send_key, s->packets, run->count);
 }
