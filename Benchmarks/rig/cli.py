@@ -16,6 +16,7 @@ from .network import (CONGESTION_CONTROL, Rig, RigError, output_of, progress, re
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 OURS = "nexusguard"
+DEFAULT_AGAINST = "wireguard-go"
 TOOLS = ("ip", "wg", "iperf3", "ping", "sysctl")
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 
@@ -36,7 +37,7 @@ def arguments(argv):
                         "program 'kernel' is the kernel's own WireGuard")
     parser.add_argument("--without", metavar="NAME", action="append", default=[],
                         help=f"leave out a contestant: {OURS}, wireguard-go, veth")
-    parser.add_argument("--against", metavar="NAME", default="wireguard-go",
+    parser.add_argument("--against", metavar="NAME", default=DEFAULT_AGAINST,
                         help="ratios are to this one (default: %(default)s)")
     parser.add_argument("--runs", type=_bounded(1, 50), default=None,
                         help="rounds, A B A B … (default: 3; 1 with --quick)")
@@ -88,6 +89,10 @@ def contestants(options):
             raise ValueError(f"two contestants are called {name}")
     if not listed:
         raise ValueError("no contestant is left")
+    if options.against not in names:
+        if options.against != DEFAULT_AGAINST:
+            raise ValueError(f"--against {options.against}: no such contestant")
+        progress(f"without {DEFAULT_AGAINST} there are no ratios; --against names another")
     return listed
 
 

@@ -271,6 +271,11 @@ class Options(unittest.TestCase):
         self.assertEqual([c.name for c in cli.contestants(options)],
                          ["nexusguard", "wireguard-go", "veth"])
 
+    def test_ratio_to_an_unknown_contestant_is_refused(self):
+        options = cli.arguments(["--engine", "sh", "--against", "nobody"])
+        with self.assertRaisesRegex(ValueError, "nobody"):
+            cli.contestants(options)
+
     def test_scenarios_keep_order_and_drop_repeats(self):
         options = cli.arguments(["--scenarios", "udp64,tcp1,udp64"])
         self.assertEqual(options.scenarios, ["udp64", "tcp1"])
