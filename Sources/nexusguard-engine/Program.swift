@@ -60,6 +60,7 @@ enum Program {
             let end = server.run()
             manager.notify("STOPPING=1")
             logEnd(end, settings)
+            server.end()
             return ExitCode.ok
         } catch {
             report.fail(code: error.code, error.message)

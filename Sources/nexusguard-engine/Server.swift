@@ -18,7 +18,8 @@ struct Server: ~Copyable {
         case socketRemoved
     }
 
-    private let engine: Engine
+    /// nil once ended.
+    private var engine: Engine?
     private var control: Listener
     private var state: Listener
     private let signals: EndingSignals
@@ -39,6 +40,7 @@ struct Server: ~Copyable {
 
     /// Returns when the process shall end.
     mutating func run() -> End {
+        guard let engine else { return .deviceGone }
         while true {
             poller.removeAll()
             let endEntry = poller.add(engine.endDescriptor)
@@ -63,9 +65,17 @@ struct Server: ~Copyable {
             }
             let now = Host.monotonicMilliseconds()
             serveClients(firstEntry: firstClient, now: now)
-            if accepting && poller.isReadable(controlEntry) { acceptControl(now: now) }
-            if accepting && poller.isReadable(stateEntry) { acceptState(now: now) }
+            if accepting && poller.isReadable(controlEntry) { acceptControl(engine, now: now) }
+            if accepting && poller.isReadable(stateEntry) { acceptState(engine, now: now) }
         }
+    }
+
+    /// Stops the threads and closes the device. The sockets' names go after it, with `self`: who
+    /// sees no socket may start anew.
+    mutating func end() {
+        clients.removeAll()
+        engine?.stop()
+        engine = nil
     }
 
     /// Until the next client's time is over; nil without clients.
@@ -88,7 +98,7 @@ struct Server: ~Copyable {
         clients.removeAll { $0.isOver || now - $0.lastActivity >= Self.idleLimit }
     }
 
-    private mutating func acceptControl(now: Int64) {
+    private mutating func acceptControl(_ engine: Engine, now: Int64) {
         while true {
             switch control.accept() {
             case .client(let descriptor):
@@ -99,7 +109,7 @@ struct Server: ~Copyable {
         }
     }
 
-    private mutating func acceptState(now: Int64) {
+    private mutating func acceptState(_ engine: Engine, now: Int64) {
         while true {
             switch state.accept() {
             case .client(let descriptor):
