@@ -60,7 +60,7 @@ fail() {
     for interface in "${!ENGINE_PID[@]}"; do
         [[ -s $WORK/$interface.log ]] || continue
         say "-- last lines of $interface"
-        tail -n 20 "$WORK/$interface.log"
+        tail -n "${LOG_LINES:-20}" "$WORK/$interface.log"
     done
     exit 1
 }

@@ -9,6 +9,7 @@
   sniff-replay LINK PORT ADDR   capture one WireGuard data message seen on LINK, send it once more
                                 from another source port to ADDR:51820
   datagram ADDRESS PORT HEX     one UDP datagram
+  forget-mappings               empty the connection tracking table of this namespace
 """
 import hashlib
 import random
@@ -117,11 +118,14 @@ def udp(address, port):
 
 def sniff_replay(link, port, address):
     """The outer packets are IPv4: 20 bytes IP header, 8 bytes UDP header."""
-    sniffer = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x0800))
-    sniffer.bind((link, 0x0800))
+    every_protocol = 3  # ETH_P_ALL: only then are packets on their way out seen
+    sniffer = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(every_protocol))
+    sniffer.bind((link, every_protocol))
     sniffer.settimeout(10)
     while True:
-        packet = sniffer.recv(1 << 16)
+        packet, address_of_packet = sniffer.recvfrom(1 << 16)
+        if address_of_packet[1] != 0x0800 or len(packet) < 60:
+            continue
         destination = socket.inet_ntoa(packet[16:20])
         if packet[9] == socket.IPPROTO_UDP and packet[28] == 4 and destination == address:
             break
@@ -137,6 +141,20 @@ def datagram(address, port, text):
     socket.socket(family, socket.SOCK_DGRAM).sendto(bytes.fromhex(text), (address, port))
 
 
+def forget_mappings():
+    """nfnetlink: a delete request of conntrack that names nothing deletes everything
+    (linux/netfilter/nfnetlink_conntrack.h)."""
+    subsystem_conntrack, message_delete, request_and_ack = 1, 2, 0x1 | 0x4
+    body = struct.pack("=BBH", socket.AF_UNSPEC, 0, 0)
+    header = struct.pack("=IHHII", 16 + len(body), subsystem_conntrack << 8 | message_delete,
+                         request_and_ack, 1, 0)
+    netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12)  # NETLINK_NETFILTER
+    netlink.send(header + body)
+    (error,) = struct.unpack_from("=i", netlink.recv(4096), 16)
+    if error:
+        raise SystemExit(f"conntrack flush: errno {-error}")
+
+
 def main(arguments):
     match arguments:
         case ["serve", port]:
@@ -149,6 +167,8 @@ def main(arguments):
             sniff_replay(link, int(port), address)
         case ["datagram", address, port, text]:
             datagram(address, int(port), text)
+        case ["forget-mappings"]:
+            forget_mappings()
         case _:
             raise SystemExit(__doc__)
 
