@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * X25519 by libsodium. Measured on an AVX2 machine (Zen 3), interleaved with libcrypto 3.0, per
- * operation with a fresh secret and a fresh point: 45–62 µs against 54–71 µs; libcrypto's derive
- * alone is about as fast, but each of its operations builds two key objects first. A public key
- * costs about 22 µs against 80 µs.
+ * X25519 by libsodium. Measured on an AVX2 machine (Zen 3), interleaved with libcrypto 3.0, CPU
+ * time per operation: 38 µs with a fresh secret and point, where libcrypto takes 101 because it
+ * derives the public half of every private key it is given, and 44 even with that key object kept;
+ * a public key 34 µs against 53.
  */
 #include "curve25519.h"
 
