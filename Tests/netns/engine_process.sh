@@ -188,8 +188,8 @@ exec(open("/run/work/helper.py").read().rsplit("sys.exit(", 1)[0])
 print(ask(sys.argv[2], b"get=1\n\n", b"\n"))' "$STATE"
 }
 
-start() { # [NAME=VALUE…]: to the background; sets PID
-    env "$@" "$ENGINE" wg0 2>/run/work/err || fail "start: exit code $?"
+start() { # To the background; sets PID.
+    "$ENGINE" wg0 2>/run/work/err || fail "start: exit code $?"
     PID=$(helper owner "$CONTROL")
 }
 exit_code() { # COMMAND…: its standard error is kept
@@ -249,13 +249,13 @@ usage 'not an interface name' "$ENGINE" ''
 usage 'not an interface name' "$ENGINE" $'a\nb'
 usage '"--bogus"' "$ENGINE" --bogus wg0
 usage '"-x"' "$ENGINE" -fx wg0
-usage -- '--workers' "$ENGINE" wg0 --workers
-usage -- '--workers' "$ENGINE" --workers=65 wg0
-usage -- '--workers' "$ENGINE" --workers +2 wg0
-usage -- '--mtu' "$ENGINE" --mtu 67 wg0
-usage -- '--aead' "$ENGINE" --aead rot13 wg0
-usage -- '--no-udp-gso' "$ENGINE" --no-udp-gso=1 wg0
-usage -- '--state-socket' "$ENGINE" --state-socket relative wg0
+usage '--workers' "$ENGINE" wg0 --workers
+usage '--workers' "$ENGINE" --workers=65 wg0
+usage '--workers' "$ENGINE" --workers +2 wg0
+usage '--mtu' "$ENGINE" --mtu 67 wg0
+usage '--aead' "$ENGINE" --aead rot13 wg0
+usage '--no-udp-gso' "$ENGINE" --no-udp-gso=1 wg0
+usage '--state-socket' "$ENGINE" --state-socket relative wg0
 usage 'NEXUSGUARD_WORKERS' env NEXUSGUARD_WORKERS=two "$ENGINE" wg0
 usage 'NEXUSGUARD_NO_TUN_GSO' env NEXUSGUARD_NO_TUN_GSO=yes "$ENGINE" wg0
 usage 'LOG_LEVEL' env LOG_LEVEL=loud "$ENGINE" wg0
@@ -285,7 +285,7 @@ expect_match "  its line" "$(</run/work/err)" '/proc/none'
 nothing_left "no state socket"
 
 step "busy: code 8"
-ip tuntap add wg0 mode tun
+ip link add wg0 type veth peer name other0
 expect_equal "device name taken" "$(exit_code "$ENGINE" wg0)" 8
 expect_match "  its line" "$(</run/work/err)" 'wg0'
 expect "the other's device stays" ip link show wg0 >/dev/null
