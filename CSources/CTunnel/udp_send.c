@@ -207,7 +207,7 @@ static unsigned send_messages(struct sending *s, struct mmsghdr *messages, struc
         write_control(s, 0);
         for (unsigned i = next; i < count; i++)
             address_message(s, &messages[i].msg_hdr, &data[i]);
-        int result;
+        int result = 0;
         while (next < count && (result = send_some(s, messages + next, count - next)) > 0) {
             note_sent(s);
             next += (unsigned)result;
