@@ -120,11 +120,11 @@ static int init_threads(struct tunnel *tunnel)
         w->secondary_wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (w->primary_wake < 0 || w->secondary_wake < 0)
             return -errno;
-        snprintf(name, sizeof name, "worker-%u-a", i);
+        snprintf(name, sizeof name, "worker-%u-a", (uint8_t)i);
         error = init_thread(tunnel, &w->primary, i, true, name, 2 + 2 * i);
         if (error)
             break;
-        snprintf(name, sizeof name, "worker-%u-b", i);
+        snprintf(name, sizeof name, "worker-%u-b", (uint8_t)i);
         error = init_thread(tunnel, &w->secondary, i, true, name, 3 + 2 * i);
     }
     return error;
