@@ -2,9 +2,10 @@
 /* Two and more whole engines under a virtual clock: what the protocol promises. */
 #include "simulation.h"
 
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
+/* cmocka.h needs the two above */
+#include <cmocka.h>
 
 static int pair(void **state)
 {

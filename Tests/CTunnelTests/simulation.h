@@ -10,7 +10,8 @@
  * Everything else is the product's own code, stepped by one thread: minutes of protocol time pass
  * in milliseconds, deterministically.
  *
- * Node i is 192.0.2.(i+1) outside (and 2001:db8::(i+1)), 10.0.0.(i+1) inside.
+ * Node i is 192.0.2.(i+1) outside (and 2001:db8::(i+1)), 10.0.0.(i+1) inside. Received datagrams
+ * carry the address they were sent to as pktinfo, on interface 7, as from a kernel.
  */
 #ifndef CTUNNEL_SIMULATION_H
 #define CTUNNEL_SIMULATION_H
@@ -28,16 +29,31 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SIM_NODES  4
-#define SIM_PORT   51820
-#define SECONDS(n) ((uint64_t)(n)*NSEC_PER_SEC)
+#define SIM_NODES     4
+#define SIM_PORT      51820
+#define SIM_INTERFACE 7
+#define SIM_TRAINS    1024
+#define SECONDS(n)    ((uint64_t)(n)*NSEC_PER_SEC)
 
 struct sim_datagram {
     struct sim_datagram *next;
     struct sockaddr_storage from, to;
     uint8_t tos;
+    size_t segment; /* a GRO train of such segments; 0: one datagram */
     size_t length;
     uint8_t data[];
+};
+
+/* One sendmsg, as the engine asked for it. */
+struct sim_train {
+    int node;
+    struct sockaddr_storage to;
+    uint8_t tos, type; /* type of the first message */
+    size_t length, segment;
+    bool has_source; /* pktinfo was given */
+    struct in_addr source4;
+    struct in6_addr source6;
+    unsigned source_interface;
 };
 
 struct sim_queue {
@@ -57,6 +73,8 @@ struct sim_node {
 
 /* Sees every datagram before it arrives; may change it, keep a copy, or drop it (false). */
 typedef bool (*sim_filter)(struct sim_datagram *datagram, void *context);
+/* The errno with which a sendmsg fails; 0: it does not. */
+typedef int (*sim_fault)(const struct sim_train *train);
 
 static struct {
     uint64_t now, wall;
@@ -64,6 +82,13 @@ static struct {
     struct sim_node node[SIM_NODES];
     sim_filter filter;
     void *filter_context;
+    sim_fault fault;
+    unsigned lost;   /* types (1 << type) the network loses */
+    unsigned copied; /* types of which the network keeps copies in `copies` */
+    struct sim_queue copies;
+    bool gro; /* datagrams of one flow that wait together arrive as one train */
+    struct sim_train train[SIM_TRAINS]; /* the first ones since the counter was last cleared */
+    size_t train_count;
     struct sim_node *creating;
 } sim;
 
@@ -114,8 +139,22 @@ static inline struct sim_datagram *sim_datagram(const void *data, size_t length)
     struct sim_datagram *d = calloc(1, sizeof *d + length);
     assert(d);
     d->length = length;
-    memcpy(d->data, data, length);
+    if (length)
+        memcpy(d->data, data, length);
     return d;
+}
+
+static inline struct sim_datagram *sim_copy(const struct sim_datagram *from)
+{
+    struct sim_datagram *d = malloc(sizeof *d + from->length);
+    assert(d);
+    memcpy(d, from, sizeof *d + from->length);
+    return d;
+}
+
+static inline unsigned sim_type(const struct sim_datagram *d)
+{
+    return d->length && d->data[0] <= MESSAGE_DATA ? d->data[0] : MESSAGE_INVALID;
 }
 
 /* ---- the network --------------------------------------------------------------------------- */
@@ -128,15 +167,24 @@ static inline struct sim_node *sim_owner(const struct sockaddr_storage *to)
     return last >= 1 && last <= sim.count ? &sim.node[last - 1] : NULL;
 }
 
+/* Puts it into the receiver's socket buffer, past filters and loss. Takes it over. */
+static inline void sim_arrive(struct sim_datagram *d)
+{
+    struct sim_node *to = sim_owner(&d->to);
+    assert(to);
+    sim_append(d->to.ss_family == AF_INET6 ? &to->udp6 : &to->udp4, d);
+}
+
 /* Puts a datagram on the wire as if it came from `from`. Takes it over. */
 static inline void sim_transmit(struct sim_datagram *d)
 {
-    struct sim_node *to = sim_owner(&d->to);
-    if ((sim.filter && !sim.filter(d, sim.filter_context)) || !to) {
+    if (sim.copied & 1u << sim_type(d))
+        sim_append(&sim.copies, sim_copy(d));
+    if (sim.lost & 1u << sim_type(d) || (sim.filter && !sim.filter(d, sim.filter_context)) ||
+        !sim_owner(&d->to))
         free(d);
-        return;
-    }
-    sim_append(d->to.ss_family == AF_INET6 ? &to->udp6 : &to->udp4, d);
+    else
+        sim_arrive(d);
 }
 
 static inline void sim_address(struct sockaddr_storage *out, int family, int id, uint16_t port)
@@ -156,41 +204,64 @@ static inline void sim_address(struct sockaddr_storage *out, int family, int id,
     }
 }
 
+static void sim_read_control(struct sim_train *train, const struct cmsghdr *c)
+{
+    int value = 0;
+    if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_SEGMENT)
+        train->segment = *(const uint16_t *)CMSG_DATA(c);
+    if ((c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS) ||
+        (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_TCLASS)) {
+        memcpy(&value, CMSG_DATA(c), sizeof value);
+        train->tos = (uint8_t)value;
+    }
+    if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
+        const struct in_pktinfo *info = (const struct in_pktinfo *)CMSG_DATA(c);
+        train->has_source = true;
+        train->source4 = info->ipi_spec_dst;
+        train->source_interface = (unsigned)info->ipi_ifindex;
+    }
+    if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
+        const struct in6_pktinfo *info = (const struct in6_pktinfo *)CMSG_DATA(c);
+        train->has_source = true;
+        train->source6 = info->ipi6_addr;
+        train->source_interface = info->ipi6_ifindex;
+    }
+}
+
 static ssize_t sim_sendmsg(void *context, int fd, const struct msghdr *message, int flags)
 {
     struct sim_node *node = context;
-    uint8_t bytes[65536], tos = 0;
-    size_t length = 0, segment;
+    uint8_t bytes[65536];
+    struct sim_train train = {.node = node->id};
     (void)fd;
     (void)flags;
 
     for (size_t i = 0; i < message->msg_iovlen; i++) {
-        memcpy(bytes + length, message->msg_iov[i].iov_base, message->msg_iov[i].iov_len);
-        length += message->msg_iov[i].iov_len;
+        memcpy(bytes + train.length, message->msg_iov[i].iov_base, message->msg_iov[i].iov_len);
+        train.length += message->msg_iov[i].iov_len;
     }
-    segment = length;
+    train.segment = train.length;
+    train.type = bytes[0];
+    memcpy(&train.to, message->msg_name, message->msg_namelen);
     for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c;
-         c = CMSG_NXTHDR((struct msghdr *)message, c)) {
-        int value = 0;
-        if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_SEGMENT)
-            segment = *(uint16_t *)CMSG_DATA(c);
-        if ((c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS) ||
-            (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_TCLASS)) {
-            memcpy(&value, CMSG_DATA(c), sizeof value);
-            tos = (uint8_t)value;
-        }
-    }
-    for (size_t offset = 0; offset < length; offset += segment) {
-        size_t size = length - offset < segment ? length - offset : segment;
-        struct sim_datagram *d = sim_datagram(bytes + offset, size);
-        memcpy(&d->to, message->msg_name, message->msg_namelen);
+         c = CMSG_NXTHDR((struct msghdr *)message, c))
+        sim_read_control(&train, c);
+    if (sim.fault && (errno = sim.fault(&train)))
+        return -1;
+    if (sim.train_count < SIM_TRAINS)
+        sim.train[sim.train_count++] = train;
+    for (size_t offset = 0; offset < train.length; offset += train.segment) {
+        size_t rest = train.length - offset;
+        struct sim_datagram *d =
+            sim_datagram(bytes + offset, rest < train.segment ? rest : train.segment);
+        d->to = train.to;
         sim_address(&d->from, d->to.ss_family, node->id, SIM_PORT);
-        d->tos = tos;
+        d->tos = train.tos;
         node->sent_datagrams++;
-        node->sent_by_type[d->data[0] <= 4 ? d->data[0] : 0]++;
+        node->sent_by_type[sim_type(d)]++;
         sim_transmit(d);
     }
-    return (ssize_t)length;
+    return (ssize_t)train.length;
 }
 
 static int sim_sendmmsg(void *context, int fd, struct mmsghdr *messages, unsigned count, int flags)
@@ -198,6 +269,57 @@ static int sim_sendmmsg(void *context, int fd, struct mmsghdr *messages, unsigne
     for (unsigned i = 0; i < count; i++)
         messages[i].msg_len = (unsigned)sim_sendmsg(context, fd, &messages[i].msg_hdr, flags);
     return (int)count;
+}
+
+static void sim_add_control(struct msghdr *h, int level, int type, const void *data, size_t size)
+{
+    struct cmsghdr *c = (struct cmsghdr *)((uint8_t *)h->msg_control + h->msg_controllen);
+    c->cmsg_level = level;
+    c->cmsg_type = type;
+    c->cmsg_len = CMSG_LEN(size);
+    memcpy(CMSG_DATA(c), data, size);
+    h->msg_controllen += CMSG_SPACE(size);
+}
+
+/* What a kernel tells of a datagram: where it was sent to, its TOS, the size of its segments. */
+static void sim_write_control(struct msghdr *h, const struct sim_datagram *d)
+{
+    int tclass = d->tos, segment = (int)d->segment;
+    memset(h->msg_control, 0, h->msg_controllen);
+    h->msg_controllen = 0;
+    if (d->to.ss_family == AF_INET6) {
+        struct in6_pktinfo info = {.ipi6_addr = ((const struct sockaddr_in6 *)&d->to)->sin6_addr,
+                                   .ipi6_ifindex = SIM_INTERFACE};
+        sim_add_control(h, IPPROTO_IPV6, IPV6_PKTINFO, &info, sizeof info);
+        sim_add_control(h, IPPROTO_IPV6, IPV6_TCLASS, &tclass, sizeof tclass);
+    } else {
+        struct in_addr to = ((const struct sockaddr_in *)&d->to)->sin_addr;
+        struct in_pktinfo info = {.ipi_addr = to, .ipi_spec_dst = to, .ipi_ifindex = SIM_INTERFACE};
+        sim_add_control(h, IPPROTO_IP, IP_PKTINFO, &info, sizeof info);
+        sim_add_control(h, IPPROTO_IP, IP_TOS, &d->tos, 1); /* one byte, unlike IPv6 */
+    }
+    if (segment)
+        sim_add_control(h, IPPROTO_UDP, UDP_GRO, &segment, sizeof segment);
+}
+
+/* Joins to `d` what follows it in the queue and belongs to its train, as UDP GRO does. */
+static struct sim_datagram *sim_coalesce(struct sim_datagram *d, struct sim_queue *q)
+{
+    size_t segment = d->length, last = d->length;
+    while (q->head && q->head->length <= segment && last == segment &&
+           d->length + q->head->length <= MAX_DATAGRAM && q->head->tos == d->tos &&
+           !memcmp(&q->head->from, &d->from, sizeof d->from) &&
+           !memcmp(&q->head->to, &d->to, sizeof d->to)) {
+        struct sim_datagram *next = sim_pop(q);
+        d = realloc(d, sizeof *d + d->length + next->length);
+        assert(d);
+        memcpy(d->data + d->length, next->data, next->length);
+        d->length += next->length;
+        d->segment = segment;
+        last = next->length;
+        free(next);
+    }
+    return d;
 }
 
 static int sim_recvmmsg(void *context, int fd, struct mmsghdr *messages, unsigned count, int flags)
@@ -209,22 +331,14 @@ static int sim_recvmmsg(void *context, int fd, struct mmsghdr *messages, unsigne
     for (; n < count && q->head; n++) {
         struct sim_datagram *d = sim_pop(q);
         struct msghdr *h = &messages[n].msg_hdr;
+        if (sim.gro && !d->segment)
+            d = sim_coalesce(d, q);
+        assert(d->length <= h->msg_iov->iov_len);
         memcpy(h->msg_iov->iov_base, d->data, d->length);
         memcpy(h->msg_name, &d->from, h->msg_namelen);
         messages[n].msg_len = (unsigned)d->length;
         h->msg_flags = 0;
-        if (d->tos) { /* IP_TOS arrives as one byte, IPV6_TCLASS as an int */
-            struct cmsghdr *c = CMSG_FIRSTHDR(h);
-            bool v6 = d->from.ss_family == AF_INET6;
-            int tclass = d->tos;
-            c->cmsg_level = v6 ? IPPROTO_IPV6 : IPPROTO_IP;
-            c->cmsg_type = v6 ? IPV6_TCLASS : IP_TOS;
-            c->cmsg_len = CMSG_LEN(v6 ? sizeof(int) : 1);
-            memcpy(CMSG_DATA(c), &tclass, v6 ? sizeof(int) : 1);
-            h->msg_controllen = CMSG_SPACE(v6 ? sizeof(int) : 1);
-        } else {
-            h->msg_controllen = 0;
-        }
+        sim_write_control(h, d);
         free(d);
     }
     if (!n) {
@@ -428,6 +542,7 @@ static inline void sim_stop(void)
         sim_discard(&node->udp4);
         sim_discard(&node->udp6);
     }
+    sim_discard(&sim.copies);
 }
 
 /* Node `a` learns node `b`: allowed IPs 10.0.0.(b+1)/32 and fd00::(b+1)/128, endpoint if asked. */
@@ -553,10 +668,61 @@ static inline void sim_inject(int node, const uint8_t *packet, size_t length)
     sim_append(&sim.node[node].tun_out, sim_datagram(packet, length));
 }
 
+/* The same with a virtio-net header, for nodes whose device has one. */
+static inline void sim_inject_frame(int node, const struct virtio_net_hdr *header,
+                                    const uint8_t *packet, size_t length)
+{
+    struct sim_datagram *d = calloc(1, sizeof *d + sizeof *header + length);
+    assert(d);
+    d->length = sizeof *header + length;
+    memcpy(d->data, header, sizeof *header);
+    memcpy(d->data + sizeof *header, packet, length);
+    sim_append(&sim.node[node].tun_out, d);
+}
+
 static inline void sim_send(int a, int b, uint32_t sequence)
 {
     uint8_t packet[64];
     sim_inject(a, packet, sim_packet(packet, a, b, sizeof packet, sequence));
+}
+
+/* An established session between a and b, begun by a, and nothing left over on the way there:
+ * afterwards both count from here. */
+static inline void sim_connect(int a, int b)
+{
+    sim_send(a, b, 0);
+    sim_settle();
+    assert(sim.node[b].delivered.count == 1);
+    for (unsigned i = 0; i < sim.count; i++) {
+        sim_discard(&sim.node[i].delivered);
+        sim.node[i].sent_datagrams = 0;
+        memset(sim.node[i].sent_by_type, 0, sizeof sim.node[i].sent_by_type);
+    }
+    sim.train_count = 0;
+}
+
+/* Sequence number of the oldest packet delivered to `node`, which is taken; -1: none. */
+static inline int64_t sim_take(int node)
+{
+    struct sim_datagram *d = sim_pop(&sim.node[node].delivered);
+    int64_t sequence = -1;
+    if (d && d->length >= 24)
+        sequence = sim_sequence(d);
+    free(d);
+    return sequence;
+}
+
+/* Does a new packet from a reach b, possibly after a handshake? Leaves nothing behind. */
+static inline bool sim_carries(int a, int b)
+{
+    static uint32_t sequence = 1u << 24;
+    bool arrived = false;
+    int64_t got;
+    sim_send(a, b, ++sequence);
+    sim_settle();
+    while ((got = sim_take(b)) >= 0)
+        arrived = arrived || got == sequence;
+    return arrived;
 }
 
 static inline uint64_t sim_drops(int node, enum drop_reason reason)
