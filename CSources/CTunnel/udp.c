@@ -164,11 +164,9 @@ void udp_close(struct udp *udp)
     }
 }
 
-/*
- * Puts fresh[i] under the number of slot i, for all slots or none, and consumes `fresh` in either
- * case. A thread asleep in poll() holds the old socket, which would never wake it again: shutdown()
- * does, although it says ENOTCONN of an unconnected socket, and leaves sending alone.
- */
+/* Puts fresh[i] under the number of slot i, for all slots or none, and consumes `fresh` in either
+ * case. No shutdown() of the old sockets: poll() would wake, look the number up again, find the new
+ * socket idle and sleep on without having registered there (fs/select.c, do_poll). */
 static int replace_sockets(struct udp *udp, int *fresh)
 {
     unsigned count = 2 * udp->worker_count, done = 0;
@@ -185,10 +183,6 @@ static int replace_sockets(struct udp *udp, int *fresh)
         for (unsigned i = 0; i < done; i++)
             if (old[i] >= 0)
                 dup3(old[i], slot(udp, i)->fd, O_CLOEXEC);
-    } else {
-        for (unsigned i = 0; i < count; i++)
-            if (old[i] >= 0)
-                shutdown(old[i], SHUT_RD);
     }
     close_all(old, count);
     close_all(fresh, count);

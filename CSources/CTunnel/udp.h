@@ -2,9 +2,9 @@
 /*
  * The outer UDP sockets: one per family and worker, GSO trains out, GRO trains in, and the ladder
  * GSO+GRO → sendmmsg → sendto. Descriptor numbers never change: a rebind puts new sockets under the
- * old numbers (dup3), so threads that poll or send need no lock. Whoever sleeps in poll() or
- * select() at that moment is woken, finds nothing to read and sleeps on the new socket; epoll sets
- * would have to add the descriptors again.
+ * old numbers (dup3), so threads that poll or send need no lock. A thread that sleeps in poll()
+ * goes on waiting for the old socket: after udp_bind() each must be woken once, through an eventfd
+ * it polls too.
  */
 #ifndef CTUNNEL_UDP_H
 #define CTUNNEL_UDP_H

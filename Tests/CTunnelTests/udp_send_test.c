@@ -518,7 +518,7 @@ static void pitfall_48_link_local_destination_is_reached_through_its_scope(void 
 
 int main(void)
 {
-    alarm(300);
+    alarm(100);
     enter_new_namespace();
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
