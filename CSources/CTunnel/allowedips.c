@@ -1,0 +1,733 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A Patricia trie (D. R. Morrison, JACM 15(4), 1968) of prefixes per family. A branch tests one bit
+ * and may carry the prefix that ends there; bits in between are not stored, so a lookup compares
+ * the prefixes on its path, shortest first, and stops at the first that does not match. Whatever
+ * covers the address lies on that path.
+ *
+ * A branch with many descendants also has a jump table: an array over the next 4 to 24 bits whose
+ * slots lead straight to the first node that those bits do not decide. The width is the largest
+ * that keeps half of the slots distinct (level compression: S. Nilsson and G. Karlsson, IEEE JSAC
+ * 17(6), 1999), which makes the depth of a lookup nearly independent of the number of prefixes.
+ * Tables are shortcuts: the branches below stay as they are, a change refreshes the slots it
+ * touches, and when the number of changes has doubled the trie, all tables are planned anew.
+ *
+ * Readers run under the epoch while one writer changes links, one at a time, each to a subtree that
+ * resolves every unchanged prefix as before. A prefix that moves only has its owner overwritten.
+ */
+#include "allowedips.h"
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAXIMUM_DEPTH      129 /* branches test bits 0…127; one more as bound */
+#define MINIMUM_TABLE_BITS 4
+#define MAXIMUM_TABLE_BITS 24
+#define PLAN_AT_CHANGES    64 /* fewer prefixes need no table */
+
+/* Left-aligned, host order; IPv4 in the upper half of `hi`. */
+struct key {
+    uint64_t hi, lo;
+};
+
+/* A prefix. 40 bytes for IPv4, 56 for IPv6: with malloc's word they fill chunks of 48 and 64. */
+struct allowedips_node {
+    /* struct allowedips_owner *, or REMOVED | the branch that was unlinked together with it */
+    _Atomic(uintptr_t) owner;
+    union {
+        struct {
+            struct allowedips_node *previous, *next;
+        } list; /* of the owner; the writer's */
+        struct epoch_item retired;
+    };
+    uint8_t length, family;
+    bool marked; /* the writer's */
+    uint32_t address4;
+    uint64_t address6[]; /* two, in IPv6 only */
+};
+
+#define REMOVED ((uintptr_t)1)
+
+/* 0, a prefix, or BRANCH | a branch. */
+typedef _Atomic(uintptr_t) node_link;
+#define BRANCH ((uintptr_t)1)
+
+struct table {
+    struct epoch_item retired;
+    unsigned bits;
+    node_link slot[]; /* 2^bits */
+};
+
+/* Has at least two of: child 0, child 1, prefix. */
+struct branch {
+    node_link child[2];
+    _Atomic(struct allowedips_node *) prefix; /* of `bit` bits */
+    _Atomic(struct table *) table;            /* over bits [bit, bit + table->bits) */
+    uint8_t bit;
+};
+
+/* Idle peers are many: a prefix with its branch stays within two small chunks of malloc. */
+static_assert(sizeof(void *) != 8 || sizeof(struct allowedips_node) == 40, "a chunk of 48");
+static_assert(sizeof(void *) != 8 || sizeof(struct branch) == 40, "a chunk of 48");
+
+struct family {
+    node_link root;
+    size_t count;
+    size_t changes; /* since the tables were planned */
+    size_t plan_at;
+};
+
+struct allowedips {
+    struct epoch *epoch;
+    struct family family[2];
+};
+
+/* The writer's way to a link: the tables above it may have to follow its changes. */
+struct path {
+    node_link *at;                        /* in `parent`, or the root */
+    node_link *parent_at;                 /* leads to `parent` */
+    struct branch *parent, *grandparent;  /* NULL: none */
+    struct branch *tabled[MAXIMUM_DEPTH]; /* tables at and above `parent` … */
+    unsigned count, first, parent_first;  /* … whose slots may lead below it: from `first` on */
+};
+
+/* ---- keys and links ------------------------------------------------------------------------ */
+
+static struct key load_key(const uint8_t *address, bool ipv6)
+{
+    struct key key = {0, 0};
+    if (ipv6) {
+        memcpy(&key, address, 16);
+        key.hi = __builtin_bswap64(key.hi);
+        key.lo = __builtin_bswap64(key.lo);
+    } else {
+        uint32_t word;
+        memcpy(&word, address, 4);
+        key.hi = (uint64_t)__builtin_bswap32(word) << 32;
+    }
+    return key;
+}
+
+static unsigned key_bit(struct key key, unsigned bit)
+{
+    return (bit < 64 ? key.hi >> (63 - bit) : key.lo >> (127 - bit)) & 1;
+}
+
+/* Bits [from, from + count), 0 < count < 64; past the end they read as zero. */
+static uint64_t key_bits(struct key key, unsigned from, unsigned count)
+{
+    unsigned __int128 all = (unsigned __int128)key.hi << 64 | key.lo;
+    return (uint64_t)(all << from >> 64) >> (64 - count);
+}
+
+static struct key key_masked(struct key key, unsigned length)
+{
+    if (length <= 64)
+        return (struct key){length ? key.hi & ~0ull << (64 - length) : 0, 0};
+    return (struct key){key.hi, key.lo & ~0ull << (128 - length)};
+}
+
+/* Leading bits in which both agree. */
+static unsigned common_bits(struct key a, struct key b)
+{
+    if (a.hi != b.hi)
+        return (unsigned)__builtin_clzll(a.hi ^ b.hi);
+    return a.lo != b.lo ? 64 + (unsigned)__builtin_clzll(a.lo ^ b.lo) : 128;
+}
+
+static struct key node_key(const struct allowedips_node *node)
+{
+    if (node->family == 4)
+        return (struct key){(uint64_t)node->address4 << 32, 0};
+    return (struct key){node->address6[0], node->address6[1]};
+}
+
+static uintptr_t get(const node_link *at)
+{
+    return atomic_load_explicit(at, memory_order_acquire);
+}
+
+static void set(node_link *at, uintptr_t to)
+{
+    atomic_store_explicit(at, to, memory_order_release);
+}
+
+static struct branch *as_branch(uintptr_t to)
+{
+    return (struct branch *)(to & ~BRANCH);
+}
+
+static struct allowedips_node *prefix_of(const struct branch *branch)
+{
+    return atomic_load_explicit(&branch->prefix, memory_order_acquire);
+}
+
+static struct table *table_of(const struct branch *branch)
+{
+    return atomic_load_explicit(&branch->table, memory_order_acquire);
+}
+
+/* ---- lookup -------------------------------------------------------------------------------- */
+
+static inline bool covers(const struct allowedips_node *node, struct key key, bool ipv6)
+{
+    if (!ipv6)
+        return (uint64_t)(node->address4 ^ (uint32_t)(key.hi >> 32)) >> (32 - node->length) == 0;
+    struct key own = {node->address6[0], node->address6[1]};
+    return common_bits(own, key) >= node->length;
+}
+
+/* The next link for `key` below `branch`. */
+static inline uintptr_t follow(const struct branch *branch, struct key key)
+{
+    const struct table *table = table_of(branch);
+    if (table)
+        return get(&table->slot[key_bits(key, branch->bit, table->bits)]);
+    return get(&branch->child[key_bit(key, branch->bit)]);
+}
+
+static inline __attribute__((always_inline)) struct allowedips_owner *
+lookup(const struct family *family, struct key key, bool ipv6)
+{
+    uintptr_t best = 0, at = get(&family->root);
+    while (at) {
+        const struct branch *branch = at & BRANCH ? as_branch(at) : NULL;
+        const struct allowedips_node *node =
+            branch ? prefix_of(branch) : (const struct allowedips_node *)at;
+        if (node) {
+            if (!covers(node, key, ipv6))
+                break;
+            uintptr_t owner = get(&node->owner);
+            if (!(owner & REMOVED))
+                best = owner;
+        }
+        if (!branch)
+            break;
+        at = follow(branch, key);
+    }
+    return (struct allowedips_owner *)best;
+}
+
+struct allowedips_owner *allowedips_lookup4(const struct allowedips *table, const uint8_t *address)
+{
+    return lookup(&table->family[0], load_key(address, false), false);
+}
+
+struct allowedips_owner *allowedips_lookup6(const struct allowedips *table, const uint8_t *address)
+{
+    return lookup(&table->family[1], load_key(address, true), true);
+}
+
+/* The node of exactly this prefix, by the readers' way. */
+static struct allowedips_node *find_exact(const struct family *family, struct key key,
+                                          unsigned length, bool ipv6)
+{
+    uintptr_t at = get(&family->root);
+    while (at) {
+        struct branch *branch = at & BRANCH ? as_branch(at) : NULL;
+        struct allowedips_node *node = branch ? prefix_of(branch) : (struct allowedips_node *)at;
+        if (node && (node->length > length || !covers(node, key, ipv6)))
+            return NULL;
+        if (node && node->length == length)
+            return node;
+        if (!branch || branch->bit >= length)
+            return NULL;
+        at = follow(branch, key);
+    }
+    return NULL;
+}
+
+/* Some prefix below a link: all of them agree in the bits before the link. */
+static const struct allowedips_node *any_below(uintptr_t to)
+{
+    while (to & BRANCH) {
+        const struct branch *branch = as_branch(to);
+        const struct allowedips_node *prefix = prefix_of(branch);
+        if (prefix)
+            return prefix;
+        to = get(&branch->child[0]); /* without a prefix there are two children */
+    }
+    return (const struct allowedips_node *)to;
+}
+
+/* ---- jump tables --------------------------------------------------------------------------- */
+
+/* Whether a table that ends before bit `end` leads to this node instead of past it. */
+static bool stops(uintptr_t to, unsigned end)
+{
+    return !(to & BRANCH) || as_branch(to)->bit >= end || prefix_of(as_branch(to));
+}
+
+/* Fills the slots for bits [bit, end) below a link: there are 2^(end - bit). */
+static void fill(node_link *slots, uintptr_t to, unsigned bit, unsigned end)
+{
+    size_t count = (size_t)1 << (end - bit);
+    if (stops(to, end)) {
+        for (size_t i = 0; i < count; i++)
+            set(&slots[i], to);
+        return;
+    }
+    const struct branch *branch = as_branch(to);
+    if (branch->bit > bit) {
+        /* All below agree in the bits that are skipped; other values lead to nobody. */
+        size_t below = (size_t)1 << (end - branch->bit);
+        struct key key = node_key(any_below(to));
+        size_t first = key_bits(key, bit, branch->bit - bit) * below;
+        for (size_t i = 0; i < count; i++)
+            if (i < first || i >= first + below)
+                set(&slots[i], 0);
+        slots += first;
+    }
+    size_t half = (size_t)1 << (end - branch->bit - 1);
+    fill(slots, get(&branch->child[0]), branch->bit + 1, end);
+    fill(slots + half, get(&branch->child[1]), branch->bit + 1, end);
+}
+
+/* Not by fill(): it would stop at a prefix of the table's own branch. */
+static void fill_table(struct table *table, const struct branch *branch)
+{
+    unsigned bit = branch->bit + 1, end = branch->bit + table->bits;
+    fill(table->slot, get(&branch->child[0]), bit, end);
+    fill(table->slot + ((size_t)1 << (table->bits - 1)), get(&branch->child[1]), bit, end);
+}
+
+/* After `path->at` changed, or what it leads to gained or lost a prefix. */
+static void refresh_tables(const struct path *path, struct key key)
+{
+    if (!path->parent)
+        return;
+    unsigned bit = path->parent->bit + 1u;
+    for (unsigned i = path->first; i < path->count; i++) {
+        const struct branch *branch = path->tabled[i];
+        struct table *table = table_of(branch);
+        unsigned end = branch->bit + table->bits;
+        if (bit <= end)
+            fill(table->slot + key_bits(key_masked(key, bit), branch->bit, table->bits),
+                 get(path->at), bit, end);
+    }
+}
+
+static void release_table(struct epoch_item *item)
+{
+    static_assert(offsetof(struct table, retired) == 0, "the item is at the start");
+    free(item);
+}
+
+static void replace_table(struct epoch *epoch, struct branch *branch, struct table *table)
+{
+    struct table *old = table_of(branch);
+    atomic_store_explicit(&branch->table, table, memory_order_release);
+    if (old)
+        epoch_retire(epoch, &old->retired, release_table);
+}
+
+/* Distinct non-empty slots of a table that ends before bit `end`, below this link. */
+static size_t distinct(uintptr_t to, unsigned end)
+{
+    if (!to || stops(to, end))
+        return to != 0;
+    const struct branch *branch = as_branch(to);
+    return distinct(get(&branch->child[0]), end) + distinct(get(&branch->child[1]), end);
+}
+
+static unsigned best_bits(const struct branch *branch, unsigned width)
+{
+    unsigned bits = 0;
+    for (unsigned i = MINIMUM_TABLE_BITS; i <= MAXIMUM_TABLE_BITS && branch->bit + i <= width;
+         i++) {
+        size_t used = distinct(get(&branch->child[0]), branch->bit + i) +
+                      distinct(get(&branch->child[1]), branch->bit + i);
+        if (used < (size_t)1 << (i - 1))
+            break;
+        bits = i;
+    }
+    return bits;
+}
+
+/* Gives the branches below a link the tables they deserve. Branches before bit `covered` lie inside
+ * a table above. Out of memory costs speed only. */
+static void plan(struct epoch *epoch, uintptr_t to, unsigned covered, unsigned width)
+{
+    if (!(to & BRANCH))
+        return;
+    struct branch *branch = as_branch(to);
+    const struct table *old = table_of(branch);
+    bool inside = branch->bit < covered && !prefix_of(branch);
+    unsigned bits = inside ? 0 : best_bits(branch, width);
+
+    if (bits != (old ? old->bits : 0)) {
+        struct table *table = NULL;
+        if (bits)
+            table = malloc(sizeof(*table) + ((size_t)1 << bits) * sizeof(table->slot[0]));
+        if (table) {
+            table->bits = bits;
+            fill_table(table, branch);
+        }
+        replace_table(epoch, branch, table);
+    }
+    if (bits && branch->bit + bits > covered)
+        covered = branch->bit + bits;
+    plan(epoch, get(&branch->child[0]), covered, width);
+    plan(epoch, get(&branch->child[1]), covered, width);
+}
+
+static void count_change(struct allowedips *table, struct family *family)
+{
+    if (++family->changes < family->plan_at)
+        return;
+    plan(table->epoch, get(&family->root), 0, family == &table->family[0] ? 32 : 128);
+    family->changes = 0;
+    family->plan_at = family->count > PLAN_AT_CHANGES ? family->count : PLAN_AT_CHANGES;
+}
+
+/* ---- the writer's walk --------------------------------------------------------------------- */
+
+static void path_start(struct path *path, struct family *family)
+{
+    path->at = &family->root;
+    path->parent_at = NULL;
+    path->parent = NULL;
+    path->grandparent = NULL;
+    path->count = path->first = path->parent_first = 0;
+}
+
+static void descend(struct path *path, struct key key)
+{
+    struct branch *branch = as_branch(get(path->at));
+    path->parent_first = path->first;
+    if (prefix_of(branch)) /* tables above lead to it and not past it */
+        path->first = path->count;
+    if (table_of(branch))
+        path->tabled[path->count++] = branch;
+    path->parent_at = path->at;
+    path->grandparent = path->parent;
+    path->parent = branch;
+    path->at = &branch->child[key_bit(key, branch->bit)];
+}
+
+/* Once only: to the link that leads to the parent. */
+static void ascend(struct path *path)
+{
+    if (path->count && path->tabled[path->count - 1] == path->parent)
+        path->count--;
+    path->first = path->parent_first;
+    path->at = path->parent_at;
+    path->parent = path->grandparent;
+}
+
+/* To the link of the leaf, or of the branch that carries the prefix. */
+static void walk_to(struct path *path, struct family *family, const struct allowedips_node *node)
+{
+    struct key key = node_key(node);
+    path_start(path, family);
+    for (;;) {
+        uintptr_t to = get(path->at);
+        if (to == (uintptr_t)node || prefix_of(as_branch(to)) == node)
+            return;
+        descend(path, key);
+    }
+}
+
+/* The prefix that shows where `key`/`length` departs from the trie. */
+static const struct allowedips_node *nearest(const struct family *family, struct key key,
+                                             unsigned length)
+{
+    uintptr_t to = get(&family->root);
+    while (to & BRANCH && as_branch(to)->bit < length) {
+        uintptr_t next = get(&as_branch(to)->child[key_bit(key, as_branch(to)->bit)]);
+        if (!next)
+            break;
+        to = next;
+    }
+    return to ? any_below(to) : NULL;
+}
+
+/* ---- owners' lists ------------------------------------------------------------------------- */
+
+static void list_append(struct allowedips_owner *owner, struct allowedips_node *node)
+{
+    node->list.previous = owner->last;
+    node->list.next = NULL;
+    if (owner->last)
+        owner->last->list.next = node;
+    else
+        owner->first = node;
+    owner->last = node;
+    owner->count++;
+}
+
+static void list_remove(struct allowedips_owner *owner, struct allowedips_node *node)
+{
+    struct allowedips_node *previous = node->list.previous, *next = node->list.next;
+    if (previous)
+        previous->list.next = next;
+    else
+        owner->first = next;
+    if (next)
+        next->list.previous = previous;
+    else
+        owner->last = previous;
+    owner->count--;
+}
+
+static struct allowedips_owner *owner_of(const struct allowedips_node *node)
+{
+    return (struct allowedips_owner *)get(&node->owner);
+}
+
+/* ---- insert -------------------------------------------------------------------------------- */
+
+static struct allowedips_node *node_create(struct key key, unsigned length, bool ipv6,
+                                           struct allowedips_owner *owner)
+{
+    size_t size = sizeof(struct allowedips_node);
+    struct allowedips_node *node = malloc(ipv6 ? size + 2 * sizeof(node->address6[0]) : size);
+    if (!node)
+        return NULL;
+    atomic_init(&node->owner, (uintptr_t)owner);
+    node->length = (uint8_t)length;
+    node->family = ipv6 ? 6 : 4;
+    node->marked = false;
+    node->address4 = (uint32_t)(key.hi >> 32);
+    if (ipv6) {
+        node->address6[0] = key.hi;
+        node->address6[1] = key.lo;
+    }
+    return node;
+}
+
+static struct branch *branch_create(unsigned bit)
+{
+    struct branch *branch = calloc(1, sizeof(*branch));
+    if (branch)
+        branch->bit = (uint8_t)bit;
+    return branch;
+}
+
+/* Links a new prefix into the trie; the tables follow. */
+static int link_node(struct family *family, struct allowedips_node *node)
+{
+    struct key key = node_key(node);
+    unsigned length = node->length;
+    const struct allowedips_node *near = nearest(family, key, length);
+    unsigned split = length; /* the bit at which the new prefix leaves the trie, or ends */
+    if (near) {
+        unsigned common = common_bits(key, node_key(near));
+        split = split < near->length ? split : near->length;
+        split = split < common ? split : common;
+    }
+
+    struct path path;
+    uintptr_t to;
+    path_start(&path, family);
+    while ((to = get(path.at)) & BRANCH &&
+           (as_branch(to)->bit < split || (as_branch(to)->bit == split && split < length)))
+        descend(&path, key);
+
+    if (!to) {
+        set(path.at, (uintptr_t)node);
+    } else if (to & BRANCH && as_branch(to)->bit == split) {
+        atomic_store_explicit(&as_branch(to)->prefix, node, memory_order_release);
+    } else {
+        struct branch *branch = branch_create(split);
+        if (!branch)
+            return -ENOMEM;
+        if (split == length)
+            atomic_init(&branch->prefix, node);
+        else
+            atomic_init(&branch->child[key_bit(key, split)], (uintptr_t)node);
+        /* What was here: a shorter prefix ends at the branch, anything else goes on below it. */
+        if (!(to & BRANCH) && near->length == split)
+            atomic_init(&branch->prefix, (struct allowedips_node *)to);
+        else
+            atomic_init(&branch->child[key_bit(node_key(near), split)], to);
+        set(path.at, (uintptr_t)branch | BRANCH);
+    }
+    refresh_tables(&path, key);
+    return 0;
+}
+
+int allowedips_insert(struct allowedips *table, const struct allowedips_prefix *prefix,
+                      struct allowedips_owner *owner)
+{
+    bool ipv6 = prefix->family == 6;
+    if ((prefix->family != 4 && !ipv6) || prefix->length > (ipv6 ? 128 : 32))
+        return -EINVAL;
+    struct family *family = &table->family[ipv6];
+    struct key key = key_masked(load_key(prefix->address, ipv6), prefix->length);
+
+    struct allowedips_node *node = find_exact(family, key, prefix->length, ipv6);
+    if (node) {
+        node->marked = false;
+        struct allowedips_owner *former = owner_of(node);
+        if (former != owner) {
+            list_remove(former, node);
+            list_append(owner, node);
+            set(&node->owner, (uintptr_t)owner);
+        }
+        return 0;
+    }
+
+    node = node_create(key, prefix->length, ipv6, owner);
+    if (!node)
+        return -ENOMEM;
+    if (link_node(family, node) != 0) {
+        free(node);
+        return -ENOMEM;
+    }
+    list_append(owner, node);
+    family->count++;
+    count_change(table, family);
+    return 0;
+}
+
+/* ---- remove -------------------------------------------------------------------------------- */
+
+static void release_node(struct epoch_item *item)
+{
+    struct allowedips_node *node =
+        (struct allowedips_node *)((char *)item - offsetof(struct allowedips_node, retired));
+    free((struct branch *)(get(&node->owner) & ~REMOVED));
+    free(node);
+}
+
+/* Takes the prefix out of the trie. Returns the branch that became superfluous, or NULL. */
+static struct branch *unlink_node(struct family *family, struct allowedips_node *node)
+{
+    struct path path;
+    walk_to(&path, family, node);
+    struct key key = node_key(node);
+    uintptr_t to = get(path.at);
+    struct branch *superfluous = NULL;
+
+    if (to & BRANCH) {
+        struct branch *branch = as_branch(to);
+        uintptr_t child[2] = {get(&branch->child[0]), get(&branch->child[1])};
+        if (child[0] && child[1]) {
+            atomic_store_explicit(&branch->prefix, NULL, memory_order_release);
+        } else {
+            set(path.at, child[0] | child[1]);
+            superfluous = branch;
+        }
+    } else if (!path.parent) {
+        set(path.at, 0);
+    } else {
+        struct branch *branch = path.parent;
+        uintptr_t sibling = get(&branch->child[!key_bit(key, branch->bit)]);
+        struct allowedips_node *prefix = prefix_of(branch);
+        if (sibling && prefix) {
+            set(path.at, 0);
+        } else {
+            ascend(&path); /* tables above the branch follow; its own goes with it */
+            set(path.at, sibling ? sibling : (uintptr_t)prefix);
+            superfluous = branch;
+        }
+    }
+    refresh_tables(&path, key);
+    return superfluous;
+}
+
+static void remove_node(struct allowedips *table, struct allowedips_owner *owner,
+                        struct allowedips_node *node)
+{
+    struct family *family = &table->family[node->family == 6];
+    struct branch *superfluous = unlink_node(family, node);
+    list_remove(owner, node);
+    family->count--;
+    /* Readers that still see the node fall back on the next shorter prefix. */
+    set(&node->owner, (uintptr_t)superfluous | REMOVED);
+    if (superfluous && table_of(superfluous))
+        epoch_retire(table->epoch, &table_of(superfluous)->retired, release_table);
+    epoch_retire(table->epoch, &node->retired, release_node);
+    count_change(table, family);
+}
+
+void allowedips_remove(struct allowedips *table, const struct allowedips_prefix *prefix,
+                       struct allowedips_owner *owner)
+{
+    bool ipv6 = prefix->family == 6;
+    if ((prefix->family != 4 && !ipv6) || prefix->length > (ipv6 ? 128 : 32))
+        return;
+    struct key key = key_masked(load_key(prefix->address, ipv6), prefix->length);
+    struct allowedips_node *node = find_exact(&table->family[ipv6], key, prefix->length, ipv6);
+    if (node && owner_of(node) == owner)
+        remove_node(table, owner, node);
+}
+
+void allowedips_remove_all(struct allowedips *table, struct allowedips_owner *owner)
+{
+    while (owner->first)
+        remove_node(table, owner, owner->first);
+}
+
+void allowedips_mark(struct allowedips_owner *owner)
+{
+    for (struct allowedips_node *node = owner->first; node; node = node->list.next)
+        node->marked = true;
+}
+
+void allowedips_sweep(struct allowedips *table, struct allowedips_owner *owner)
+{
+    struct allowedips_node *next;
+    for (struct allowedips_node *node = owner->first; node; node = next) {
+        next = node->list.next;
+        if (node->marked)
+            remove_node(table, owner, node);
+    }
+}
+
+/* ---- the whole table ----------------------------------------------------------------------- */
+
+struct allowedips *allowedips_create(struct epoch *epoch)
+{
+    struct allowedips *table = calloc(1, sizeof(*table));
+    if (!table)
+        return NULL;
+    table->epoch = epoch;
+    table->family[0].plan_at = PLAN_AT_CHANGES;
+    table->family[1].plan_at = PLAN_AT_CHANGES;
+    return table;
+}
+
+static void free_below(uintptr_t to)
+{
+    if (to & BRANCH) {
+        struct branch *branch = as_branch(to);
+        free_below(get(&branch->child[0]));
+        free_below(get(&branch->child[1]));
+        free(prefix_of(branch));
+        free(table_of(branch));
+        free(branch);
+    } else {
+        free((struct allowedips_node *)to);
+    }
+}
+
+void allowedips_destroy(struct allowedips *table)
+{
+    if (!table)
+        return;
+    free_below(get(&table->family[0].root));
+    free_below(get(&table->family[1].root));
+    free(table);
+}
+
+size_t allowedips_list(const struct allowedips_owner *owner, struct allowedips_prefix *out,
+                       size_t capacity)
+{
+    const struct allowedips_node *node = owner->first;
+    for (size_t i = 0; node && i < capacity; i++, node = node->list.next) {
+        struct key key = node_key(node);
+        uint64_t wire[2] = {__builtin_bswap64(key.hi), __builtin_bswap64(key.lo)};
+        memcpy(out[i].address, wire, sizeof(wire));
+        out[i].family = node->family;
+        out[i].length = node->length;
+    }
+    return owner->count;
+}
+
+size_t allowedips_count(const struct allowedips *table)
+{
+    return table->family[0].count + table->family[1].count;
+}
