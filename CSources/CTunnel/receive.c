@@ -201,7 +201,7 @@ static void session_confirmed(struct thread *t, struct session *session, uint64_
 static void keep_session_fresh(const struct session *s, uint64_t now)
 {
     struct peer *peer = s->peer;
-    if (s->initiator && now - s->born_ns >= REKEY_ON_RECEIVE_TIME &&
+    if (s->initiator && session_age(s, now) >= REKEY_ON_RECEIVE_TIME &&
         atomic_load_explicit(&peer->current_session, memory_order_relaxed) == s &&
         !atomic_exchange(&peer->timers.rekeyed_on_receive, true))
         handshake_request(peer, false, now);

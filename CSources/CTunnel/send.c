@@ -73,7 +73,7 @@ void sender_destroy(struct sender *s)
 static void keep_session_fresh(struct peer *peer, const struct session *s, uint64_t now)
 {
     if (atomic_load_explicit(&s->next_counter, memory_order_relaxed) > REKEY_AFTER_MESSAGES ||
-        (s->initiator && now - s->born_ns >= REKEY_AFTER_TIME))
+        (s->initiator && session_age(s, now) >= REKEY_AFTER_TIME))
         handshake_request(peer, false, now);
 }
 

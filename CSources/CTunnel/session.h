@@ -49,16 +49,23 @@ struct session *session_create(struct peer *peer, struct noise_session_keys *key
 /* Unlinks the index and erases the keys once no thread can see them. NULL is allowed. */
 void session_retire(struct session *session, struct index_table *table, struct epoch *epoch);
 
+/* A data thread reads the clock once per batch: a session made after that is of age 0, not of the
+ * age that the subtraction would wrap to. */
+static inline uint64_t session_age(const struct session *s, uint64_t now_ns)
+{
+    return now_ns > s->born_ns ? now_ns - s->born_ns : 0;
+}
+
 /* May this session encrypt, or decrypt, at this moment? (pitfalls 39, 43) */
 static inline bool session_can_send(const struct session *s, uint64_t now_ns)
 {
     return s && atomic_load_explicit(&s->send_valid, memory_order_acquire) &&
-           now_ns - s->born_ns < REJECT_AFTER_TIME;
+           session_age(s, now_ns) < REJECT_AFTER_TIME;
 }
 
 static inline bool session_can_receive(const struct session *s, uint64_t now_ns)
 {
-    return now_ns - s->born_ns < REJECT_AFTER_TIME;
+    return session_age(s, now_ns) < REJECT_AFTER_TIME;
 }
 
 /*
