@@ -160,14 +160,19 @@ void timers_init(struct peer_timers *t, struct timer_queue *queue)
     atomic_init(&t->scheduled, NEVER);
 }
 
+static void clear_deadlines(struct peer_timers *t)
+{
+    for (int i = 0; i < TIMER_COUNT; i++)
+        atomic_store(&t->deadline[i], 0);
+}
+
 void timers_stop(struct peer_timers *t)
 {
     pthread_mutex_lock(&t->queue->lock);
     atomic_store(&t->stopped, true);
     leave(t->queue, t);
     atomic_store(&t->scheduled, NEVER);
-    for (int i = 0; i < TIMER_COUNT; i++)
-        atomic_store(&t->deadline[i], 0);
+    clear_deadlines(t);
     atomic_store(&t->attempts, 0);
     atomic_store(&t->keepalive_again, false);
     atomic_store(&t->rekeyed_on_receive, false);
@@ -176,6 +181,10 @@ void timers_stop(struct peer_timers *t)
 
 void timers_resume(struct peer_timers *t, uint64_t now)
 {
+    /* A data thread that was past its check of `stopped` may have stored a deadline which nobody
+     * scheduled; it would count as pending for ever. */
+    if (stopped(t))
+        clear_deadlines(t);
     atomic_store(&t->stopped, false);
     if (atomic_load(&t->persistent_seconds))
         arm(t, TIMER_PERSISTENT_KEEPALIVE, now);
