@@ -10,7 +10,6 @@
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -126,33 +125,69 @@ static bool send_query(int fd, const char *name, int ifindex)
     return send(fd, message, message->nlmsg_len, 0) == (ssize_t)message->nlmsg_len;
 }
 
-/* The kernel answers inside send(): one message, the link or an error. */
-static bool query(const char *name, int ifindex, struct tun_link_state *state)
+/* The kernel answers inside send(): one message into `buffer`, the link or an error. The link's
+ * message, or NULL. */
+static const struct nlmsghdr *query(const char *name, int ifindex, void *buffer)
 {
-    char *buffer = malloc(MESSAGE_CAPACITY);
+    const struct nlmsghdr *message = buffer;
     int fd = open_route_socket(0, 0);
-    bool found = false;
+    ssize_t length = 0;
 
-    if (buffer != NULL && fd >= 0 && send_query(fd, name, ifindex)) {
-        int length = (int)receive_message(fd, buffer);
-        const struct nlmsghdr *message = (const struct nlmsghdr *)buffer;
-        if (length > 0 && mnl_nlmsg_ok(message, length)) {
-            const struct ifinfomsg *link = link_header(message);
-            if (link != NULL)
-                take_link(message, link, state);
-            found = link != NULL;
-        }
-    }
-    if (fd >= 0)
-        close(fd);
-    free(buffer);
-    return found;
+    if (fd < 0)
+        return NULL;
+    if (send_query(fd, name, ifindex))
+        length = receive_message(fd, buffer);
+    close(fd);
+    bool found = length > 0 && mnl_nlmsg_ok(message, (int)length) && link_header(message) != NULL;
+    return found ? message : NULL;
+}
+
+static bool query_link(const char *name, int ifindex, struct tun_link_state *state)
+{
+    _Alignas(struct nlmsghdr) char buffer[MESSAGE_CAPACITY];
+    const struct nlmsghdr *message = query(name, ifindex, buffer);
+
+    if (message != NULL)
+        take_link(message, link_header(message), state);
+    return message != NULL;
 }
 
 bool tun_link_query(const char *name, struct tun_link_state *state)
 {
     *state = (struct tun_link_state){0};
-    return query(name, 0, state);
+    return query_link(name, 0, state);
+}
+
+/* The first attribute of this type inside `nest`, or NULL. */
+static const struct nlattr *find_nested(const struct nlattr *nest, uint16_t type)
+{
+    const struct nlattr *attribute;
+
+    mnl_attr_for_each_nested(attribute, nest)
+    {
+        if (mnl_attr_get_type(attribute) == type)
+            return attribute;
+    }
+    return NULL;
+}
+
+bool tun_link_has_packet_information(const char *name)
+{
+    _Alignas(struct nlmsghdr) char buffer[MESSAGE_CAPACITY];
+    const struct nlmsghdr *message = query(name, 0, buffer);
+    const struct nlattr *attribute, *data = NULL, *found = NULL;
+
+    if (message == NULL)
+        return false;
+    mnl_attr_for_each(attribute, message, sizeof(struct ifinfomsg))
+    {
+        if (mnl_attr_get_type(attribute) == IFLA_LINKINFO)
+            data = find_nested(attribute, IFLA_INFO_DATA);
+    }
+    if (data != NULL)
+        found = find_nested(data, IFLA_TUN_PI);
+    return found != NULL && mnl_attr_validate(found, MNL_TYPE_U8) >= 0 &&
+           mnl_attr_get_u8(found) != 0;
 }
 
 /* ---- monitor ------------------------------------------------------------------------------- */
@@ -171,14 +206,16 @@ static void take_messages(const char *buffer, int length, struct tun_link_state 
 void tun_monitor_read(int monitor_fd, struct tun_link_state *state)
 {
     _Alignas(struct nlmsghdr) char buffer[MESSAGE_CAPACITY];
+    bool overflowed = false;
+    ssize_t n;
 
-    for (;;) {
-        ssize_t n = receive_message(monitor_fd, buffer);
+    while ((n = receive_message(monitor_fd, buffer)) >= 0 || n == -ENOBUFS) {
         if (n == -ENOBUFS)
-            state->gone = !query(NULL, state->ifindex, state);
-        else if (n < 0)
-            return;
+            overflowed = true;
         else
             take_messages(buffer, (int)n, state);
     }
+    /* Asked only now: what was queued before the overflow is older than the answer. */
+    if (overflowed)
+        state->gone = !query_link(NULL, state->ifindex, state);
 }

@@ -33,16 +33,16 @@ struct tun_queue {
 struct tun {
     char name[TUNNEL_NAME_CAPACITY];
     bool made_here;
-    bool vnet_hdr, tso, uso;                /* fixed after tun_open() */
-    _Atomic bool merge_tcp, merge_udp;      /* switched off at run time after EINVAL */
+    bool vnet_hdr, tso, uso;           /* fixed after tun_open() */
+    _Atomic bool merge_tcp, merge_udp; /* switched off at run time after EINVAL */
     unsigned queue_count;
     struct tun_queue *queue[TUNNEL_MAX_WORKERS];
 };
 
 /*
- * Opens /dev/net/tun and creates `options->name`, or takes over options->tun_fd, climbing the ladder
- * CSUM+TSO4/6+USO4/6 → without USO → without vnet header, and multi-queue → one queue. Rungs not
- * reached are counted in `counters`. Sets the MTU and txqueuelen ≥ 1,000 of a device made here.
+ * Opens /dev/net/tun and creates `options->name`, or takes over options->tun_fd, climbing the
+ * ladder CSUM+TSO4/6+USO4/6 → without USO → without vnet header, and multi-queue → one queue. Rungs
+ * not reached are counted in `counters`. Sets the MTU and txqueuelen ≥ 1,000 of a device made here.
  * 0 or a negative errno with one line in `error_text`: -ENOENT /dev/net/tun missing, -EPERM no
  * CAP_NET_ADMIN, -EBUSY or -EEXIST name taken, -EINVAL name.
  */
@@ -76,7 +76,7 @@ bool tun_write(struct tun_queue *queue, struct packet *packets, size_t count,
 int tun_monitor_open(void);
 
 struct tun_link_state {
-    bool gone;    /* a deletion was reported: moved to another namespace, or deleted (pitfall 60) */
+    bool gone; /* a deletion was reported: moved to another namespace, or deleted (pitfall 60) */
     bool up;
     uint32_t mtu;
     char name[TUNNEL_NAME_CAPACITY]; /* follows a rename */
@@ -84,6 +84,8 @@ struct tun_link_state {
 };
 /* Asks once and fills `state` (by name); false: no such link here. */
 bool tun_link_query(const char *name, struct tun_link_state *state);
+/* Whether the TUN device `name` puts packet information in front of each packet (no IFF_NO_PI). */
+bool tun_link_has_packet_information(const char *name);
 /* Drains the monitor without blocking; folds all events that concern state->ifindex into `state`.
  * On overflow (ENOBUFS) queries again. */
 void tun_monitor_read(int monitor_fd, struct tun_link_state *state);

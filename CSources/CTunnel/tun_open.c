@@ -256,7 +256,8 @@ static int take_over(struct tun *tun, int fd, char *error_text)
                     "that was set up with TUNSETIFF",
                     fd);
     memcpy(tun->name, request.ifr_name, sizeof(tun->name) - 1);
-    if (!(request.ifr_flags & IFF_TUN) || !(request.ifr_flags & IFF_NO_PI))
+    /* IFF_NO_PI cannot be read from the flags: TUNGETIFF answers IFF_NOFILTER in the same bit. */
+    if (!(request.ifr_flags & IFF_TUN) || tun_link_has_packet_information(tun->name))
         return fail(error_text, EINVAL,
                     "cannot use interface '%s' of descriptor %d: it must be a TUN device with "
                     "IFF_NO_PI; create it so",
