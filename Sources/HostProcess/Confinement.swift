@@ -20,7 +20,9 @@ public struct Confinement: Sendable {
         var directories = unsafe removableDirectories.map { unsafe UnsafePointer(strdup($0)) }
         unsafe directories.append(nil)
         defer {
-            unsafe directories.forEach { unsafe free(UnsafeMutableRawPointer(mutating: $0)) }
+            for index in unsafe directories.indices {
+                unsafe free(UnsafeMutableRawPointer(mutating: directories[index]))
+            }
         }
         try unsafe withErrorText { text, status in
             status = unsafe directories.withUnsafeBufferPointer { list in

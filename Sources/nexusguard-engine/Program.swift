@@ -69,11 +69,13 @@ enum Program {
     }
 
     /// Everything is undone by the owners when this throws.
-    private static func start(_ settings: Settings) throws(Failure) -> Server {
+    private static func start(_ given: Settings) throws(Failure) -> Server {
+        var settings = given
         do {
             let signals = try EndingSignals(hangupEnds: settings.foreground)
             if settings.uapiDescriptor == nil { try Listener.probe(settings.controlPath) }
             let engine = try makeEngine(settings)
+            settings.engine.name = engine.name  // a device handed in has a name of its own
             let control =
                 if let given = settings.uapiDescriptor {
                     try Listener.adopt(given)

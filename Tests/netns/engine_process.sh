@@ -57,7 +57,10 @@ expect_match() { # DESCRIPTION ACTUAL PATTERN
 expect() { # DESCRIPTION COMMAND…
     local description=$1
     shift
-    "$@" || fail "$description"
+    "$@" >/run/work/expect.out 2>&1 || {
+        cat /run/work/expect.out
+        fail "$description"
+    }
     ok "$description"
 }
 not() { ! "$@"; }
@@ -65,7 +68,7 @@ not() { ! "$@"; }
 # What the shell cannot do: ask a socket who listens, wait for a process, hold connections, hand over
 # descriptors. Every wait is for an event.
 cat >/run/work/helper.py <<'PYTHON'
-import array, fcntl, os, select, socket, struct, subprocess, sys, time
+import base64, fcntl, os, select, socket, struct, subprocess, sys, time
 
 def connect(path):
     client = socket.socket(socket.AF_UNIX)
@@ -98,6 +101,11 @@ def ended(pid):
     poller = select.poll()
     poller.register(descriptor, select.POLLIN)
     return 0 if poller.poll(30000) else 1
+
+def peers(count):
+    for number in range(int(count)):
+        key = base64.b64encode(b"peer %-27d" % number).decode()
+        print(f"[Peer]\nPublicKey = {key}\nAllowedIPs = 10.{number >> 8}.{number & 255}.0/24")
 
 def idle_client(path, request):
     """Prints how the engine ends a client that falls silent, and after how many seconds."""
@@ -153,13 +161,14 @@ def listening(path):
     server.listen(8)
     return server
 
-def with_descriptors(engine, name, path, *arguments):
-    """Starts the engine with a TUN device and a listening socket made here."""
+def with_descriptors(*arguments):
+    """Starts COMMAND… NAME with a TUN device and a socket listening on PATH."""
+    *command, path = arguments
     device, server = tun(), listening(path)
     os.set_inheritable(device, True)
     server.set_inheritable(True)
     environment = dict(os.environ, WG_TUN_FD=str(device), WG_UAPI_FD=str(server.fileno()))
-    return subprocess.call([engine, *arguments, name], env=environment, close_fds=False)
+    return subprocess.call(command, env=environment, close_fds=False)
 
 def wrong_descriptor(engine, variable):
     descriptor = os.open("/dev/null", os.O_RDWR)
@@ -288,7 +297,7 @@ step "busy: code 8"
 ip link add wg0 type veth peer name other0
 expect_equal "device name taken" "$(exit_code "$ENGINE" wg0)" 8
 expect_match "  its line" "$(</run/work/err)" 'wg0'
-expect "the other's device stays" ip link show wg0 >/dev/null
+expect "the other's device stays" ip link show wg0
 ip link del wg0
 nothing_left "device name taken"
 mkdir -p /run/wireguard
@@ -299,6 +308,15 @@ expect_equal "the file stays" "$(<$CONTROL)" mine
 rm $CONTROL
 nothing_left "a file in the way"
 rmdir /run/wireguard /run/nexusguard 2>/dev/null || true
+ip tuntap add wg0 mode tun
+start
+expect_equal "a TUN device nobody uses is taken over" "$(wg show)" "interface: wg0"
+expect_equal "  but not by two" "$(exit_code "$ENGINE" --state-socket /run/work/second wg0)" 8
+kill -TERM "$PID"
+expect "  SIGTERM" helper ended "$PID"
+expect "  and stays" ip link show wg0
+ip link del wg0
+nothing_left "device taken over"
 
 step "ready when it returns"
 for _ in {1..5}; do
@@ -315,7 +333,7 @@ start
 exec 9<&-
 expect_equal "already running: code" "$(exit_code "$ENGINE" wg0)" 8
 expect_match "  its line" "$(</run/work/err)" 'already running'
-expect "  the first one still answers" wg show wg0 >/dev/null
+expect "  the first one still answers" wg show wg0
 expect_equal "own session" "$(ps -o sid= -p "$PID" | tr -d ' ')" "$PID"
 expect_equal "working directory" "$(readlink "/proc/$PID/cwd")" /
 expect_equal "umask" "$(awk '/^Umask/ {print $2}' "/proc/$PID/status")" 0077
@@ -344,10 +362,7 @@ expect "pitfall 64: a port below 1024" wg set wg0 private-key /run/work/key list
 expect_equal "wg show" "$(wg show wg0 listen-port) $(wg show wg0 fwmark)" "89 0x7"
 
 step "no client holds up another"
-for number in {1..2000}; do
-    printf '[Peer]\nPublicKey = %s\nAllowedIPs = 10.%d.%d.0/24\n' \
-        "$(printf 'peer %-27d' "$number" | base64)" $((number / 256)) $((number % 256))
-done >/run/work/peers.conf
+helper peers 2000 >/run/work/peers.conf
 expect "2,000 peers" wg addconf wg0 /run/work/peers.conf
 mkfifo /run/work/stop
 helper stall $CONTROL /run/work/stalled /run/work/stop &
@@ -379,7 +394,7 @@ expect_equal "an idle program sleeps" "$(switches)" "$before"
 
 step "ends"
 kill -HUP "$PID"
-expect "a daemon does not mind SIGHUP" wg show wg0 >/dev/null
+expect "a daemon does not mind SIGHUP" wg show wg0
 kill -INT "$PID"
 expect "SIGINT" helper ended "$PID"
 nothing_left "SIGINT"
@@ -403,7 +418,7 @@ kill -KILL "$PID"
 expect "SIGKILL" helper ended "$PID"
 expect "its socket is left" test -S $CONTROL
 start
-expect "and the next start replaces it" wg show wg0 >/dev/null
+expect "and the next start replaces it" wg show wg0
 stop "after a crash"
 
 step "foreground"
@@ -437,16 +452,29 @@ nothing_left "device deleted"
 
 step "descriptors handed in"
 PID=
-expect "WG_TUN_FD and WG_UAPI_FD" helper with_descriptors "$ENGINE" given0 /run/wireguard/given0.sock
-PID=$(pgrep -n -f "^$ENGINE given0\$")
+expect "WG_TUN_FD and WG_UAPI_FD" helper with_descriptors "$ENGINE" asked0 /run/wireguard/given0.sock
+PID=$(pgrep -n -f "^$ENGINE asked0\$")
 expect_equal "wg show" "$(wg show)" "interface: given0"
-expect "the device is the given one" ip link show given0 >/dev/null
+expect "the device is the given one" ip link show given0
+expect "and names the state socket" test -S /run/nexusguard/given0.engine
 rm /run/wireguard/given0.sock
 expect "pitfall 62: its removal ends the engine" helper ended "$PID"
-expect "and the device" not ip link show given0 2>/dev/null
+expect "and the device" not ip link show given0
 PID=
-expect "once more" helper with_descriptors "$ENGINE" given0 /run/wireguard/given0.sock
-PID=$(pgrep -n -f "^$ENGINE given0\$")
+# Without CAP_NET_ADMIN: nothing of the device is left to make.
+RIGHTLESS=(setpriv --bounding-set -net_admin --inh-caps -net_admin --)
+expect "without CAP_NET_ADMIN" helper with_descriptors "${RIGHTLESS[@]}" "$ENGINE" asked0 \
+    /run/wireguard/given0.sock
+PID=$(pgrep -n -f "^$ENGINE asked0\$")
+expect "  a port can be set" wg set given0 private-key /run/work/key listen-port 5000
+expect_equal "  and is" "$(wg show given0 listen-port)" 5000
+expect_equal "  rights" "$(awk '/^CapPrm/ {print $2}' "/proc/$PID/status")" 0000000000000400
+kill -TERM "$PID"
+expect "  SIGTERM" helper ended "$PID"
+rm /run/wireguard/given0.sock
+PID=
+expect "once more" helper with_descriptors "$ENGINE" asked0 /run/wireguard/given0.sock
+PID=$(pgrep -n -f "^$ENGINE asked0\$")
 kill -TERM "$PID"
 expect "SIGTERM" helper ended "$PID"
 expect "the socket's name belongs to who made it" test -S /run/wireguard/given0.sock
