@@ -50,5 +50,8 @@ let package = Package(
 
         .testTarget(
             name: "WireGuardTests", dependencies: ["WireGuard"], swiftSettings: swiftSettings),
+        .testTarget(
+            name: "TunnelEngineTests", dependencies: ["TunnelEngine", "WireGuard"],
+            swiftSettings: swiftSettings),
     ]
 )

@@ -13,6 +13,7 @@ import WireGuard
     private nonisolated(unsafe) let handle: OpaquePointer
     public let version: String
     private let replacing = Atomic<Bool>(false)
+    private let raisedFloor = Mutex(TimestampFloor(seconds: 0, nanoseconds: 0))
     /// Every sink ever set: an engine thread may still be inside one that was replaced.
     private let sinks = Mutex<[LogSink]>([])
 
@@ -77,16 +78,18 @@ import WireGuard
             }, Unmanaged.passUnretained(box).toOpaque())
     }
 
-    /// The latest label an initiation carried; the caller keeps it over restarts.
+    /// The later of the latest label an initiation carried and the highest floor set: whoever keeps
+    /// what is read here over restarts never goes back, also when no initiation was sent.
     public var timestampFloor: TimestampFloor {
-        var floor = TimestampFloor(seconds: 0, nanoseconds: 0)
-        unsafe tunnel_get_timestamp_floor(handle, &floor.seconds, &floor.nanoseconds)
-        return floor
+        var sent = TimestampFloor(seconds: 0, nanoseconds: 0)
+        unsafe tunnel_get_timestamp_floor(handle, &sent.seconds, &sent.nanoseconds)
+        return max(sent, raisedFloor.withLock { $0 })
     }
 
     /// From now on no initiation carries a label at or below `floor`. Only ever raises it.
     public func raiseTimestampFloor(to floor: TimestampFloor) {
         unsafe tunnel_set_timestamp_floor(handle, floor.seconds, floor.nanoseconds)
+        raisedFloor.withLock { $0 = max($0, floor) }
     }
 
     public func statistics() -> EngineStatistics {
