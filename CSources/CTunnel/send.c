@@ -116,6 +116,18 @@ static void run_transmit(struct thread *t, const struct endpoint *endpoint)
     atomic_fetch_add_explicit(&peer->tx_bytes, run->bytes, memory_order_relaxed);
 }
 
+/* Nothing was encrypted yet: the packets wait for the next session (pitfall 39). */
+static void run_stage(struct thread *t)
+{
+    const struct sender *s = t->sender;
+    for (uint32_t i = 0; i < s->run.count; i++) {
+        if (s->packets[i].length)
+            peer_stage(s->run.peer, s->packets[i].source, s->packets[i].length, &t->counters);
+        else
+            count_drop(&t->counters, DROP_COUNTER_EXHAUSTED, 1); /* a keepalive */
+    }
+}
+
 static void run_flush(struct thread *t, uint64_t now)
 {
     struct run *run = &t->sender->run;
@@ -128,7 +140,7 @@ static void run_flush(struct thread *t, uint64_t now)
     if (!endpoint_is_set(&endpoint)) {
         count_drop(&t->counters, DROP_NO_ENDPOINT, run->count);
     } else if (!session_reserve(run->session, t->slot, run->count, &first)) {
-        count_drop(&t->counters, DROP_COUNTER_EXHAUSTED, run->count);
+        run_stage(t);
         handshake_request(peer, false, now);
     } else {
         run_seal(t, first);

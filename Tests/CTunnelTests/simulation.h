@@ -712,6 +712,44 @@ static inline int64_t sim_take(int node)
     return sequence;
 }
 
+/* A data message as a would send it to b under its current session, with any plaintext and outer
+ * TOS: for what an honest sender never sends. Not on the wire yet. */
+static inline struct sim_datagram *sim_seal(int a, int b, const uint8_t *plaintext, size_t length,
+                                            uint8_t tos)
+{
+    struct thread *t = &sim.node[a].tunnel->control;
+    struct session *s = atomic_load(&sim_peer(a, b)->current_session);
+    struct message_data header = {.type = MESSAGE_DATA};
+    struct sim_datagram *d = calloc(1, sizeof *d + length + MESSAGE_DATA_MINIMUM);
+    assert(s && d && session_reserve(s, t->slot, 1, &header.counter));
+    session_sent(s, t->slot);
+    header.receiver_index = s->remote_index;
+    struct aead_packet packet = {.destination = d->data + sizeof header,
+                                 .source = plaintext,
+                                 .counter = header.counter,
+                                 .length = (uint32_t)length};
+    memcpy(d->data, &header, sizeof header);
+    aead_seal_n(t->aead, &s->send_key, &packet, 1);
+    aead_forget(t->aead);
+    d->length = length + MESSAGE_DATA_MINIMUM;
+    d->tos = tos;
+    sim_address(&d->from, AF_INET, a, SIM_PORT);
+    sim_address(&d->to, AF_INET, b, SIM_PORT);
+    return d;
+}
+
+static inline struct sim_datagram *sim_sealed(int a, int b, uint32_t sequence)
+{
+    uint8_t packet[64];
+    return sim_seal(a, b, packet, sim_packet(packet, a, b, sizeof packet, sequence), 0);
+}
+
+/* As if it came from another UDP port of the sender's. */
+static inline void sim_from_port(struct sim_datagram *d, uint16_t port)
+{
+    ((struct sockaddr_in *)&d->from)->sin_port = htons(port);
+}
+
 /* Does a new packet from a reach b, possibly after a handshake? Leaves nothing behind. */
 static inline bool sim_carries(int a, int b)
 {
