@@ -269,30 +269,55 @@ static void the_bound_port_again_changes_nothing(void **state)
     assert_int_equal(recv(udp.pair[0].v4.fd, &byte, 1, 0), 1); /* still queued */
 }
 
-/* Returns the exit status of a child in which IPv6 sockets do not exist, as with ipv6.disable=1. */
-static int run_without_ipv6(int (*body)(void))
+/* From now on `number` fails with `error` where its argument is `value`; 0 or -1. */
+static int refuse_system_call(unsigned number, unsigned argument, unsigned value, unsigned error)
 {
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 3),
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_INET6, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAFNOSUPPORT),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[argument])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     struct sock_fprog program = {.len = sizeof code / sizeof *code, .filter = code};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+        return -1;
+    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+/* The status of `body`, run in a child because system calls cannot be allowed again. */
+static int exit_status_of(int (*body)(void))
+{
     pid_t child = fork();
     assert_return_code(child, errno);
-    if (!child) {
-        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
-            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
-            _exit(99);
+    if (!child)
         _exit(body());
-    }
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
     return WEXITSTATUS(status);
+}
+
+static int rebind_with_the_last_replacement_refused(void)
+{
+    uint16_t port = udp.port;
+    if (refuse_system_call(SYS_dup3, 1, (unsigned)udp.pair[WORKERS - 1].v6.fd, EBUSY))
+        return 99;
+    unsigned before = open_descriptors();
+    if (udp_bind(&udp, 0, &counters) != -EBUSY)
+        return 1;
+    for (unsigned i = 0; i < 2 * WORKERS; i++)
+        if (port_of(socket_of(i / 2, i % 2)->fd) != port)
+            return 2;
+    return open_descriptors() != before || udp.port != port ? 3 : 0;
+}
+
+static void a_replacement_that_fails_is_undone_for_all_sockets(void **state)
+{
+    (void)state;
+    open_udp(&udp, NULL, WORKERS, &counters);
+    assert_int_equal(exit_status_of(rebind_with_the_last_replacement_refused), 0);
 }
 
 static int use_udp_without_ipv6(void)
@@ -303,6 +328,8 @@ static int use_udp_without_ipv6(void)
     struct udp_train train = {.data = data, .length = sizeof data, .segment_size = 1000};
     struct udp_received *received;
     struct udp_receiver *receiver = udp_receiver_create();
+    if (refuse_system_call(SYS_socket, 0, AF_INET6, EAFNOSUPPORT)) /* as with ipv6.disable=1 */
+        return 99;
     struct endpoint v6 = {.remote.v6 = {.sin6_family = AF_INET6, .sin6_port = htons(9)}};
     if (udp_init(&udp, &no_options, 2, &own) || udp_bind(&udp, 0, &own))
         return 1;
@@ -329,7 +356,7 @@ static int use_udp_without_ipv6(void)
 static void a_host_without_ipv6_is_counted_and_works(void **state)
 {
     (void)state;
-    assert_int_equal(run_without_ipv6(use_udp_without_ipv6), 0);
+    assert_int_equal(exit_status_of(use_udp_without_ipv6), 0);
 }
 
 /* ---- steering ------------------------------------------------------------------------------ */
@@ -532,6 +559,7 @@ int main(void)
         TEST(pitfall_58_a_second_engine_gets_eaddrinuse),
         TEST(failed_rebind_keeps_the_old_sockets),
         TEST(no_descriptors_left_keeps_the_old_sockets),
+        TEST(a_replacement_that_fails_is_undone_for_all_sockets),
         TEST(the_bound_port_again_changes_nothing),
         TEST(a_host_without_ipv6_is_counted_and_works),
         TEST(pitfall_58_steering_works_with_a_first_socket_bound_alone),
