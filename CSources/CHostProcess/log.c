@@ -12,16 +12,17 @@
 
 static enum host_log_target target = HOST_LOG_STDERR;
 static bool to_journal; /* standard error is the journal, which reads "<priority>" (sd-daemon(3)) */
-static char identity[64];
+static char program[32], subject[32];
 
-void host_log_open(enum host_log_target where, const char *name)
+void host_log_open(enum host_log_target where, const char *program_name, const char *subject_name)
 {
     target = where;
     to_journal = getenv("JOURNAL_STREAM") != NULL;
-    snprintf(identity, sizeof identity, "%s", name);
+    snprintf(program, sizeof program, "%s", program_name);
+    snprintf(subject, sizeof subject, "%s", subject_name);
     if (where == HOST_LOG_SYSLOG) {
         tzset(); /* reads /etc/localtime while that is possible */
-        openlog(identity, LOG_NDELAY | LOG_PID, LOG_DAEMON);
+        openlog(program, LOG_NDELAY | LOG_PID, LOG_DAEMON);
     }
 }
 
@@ -42,14 +43,17 @@ static const char *name_of(int priority)
 void host_log(int priority, const char *text)
 {
     if (target == HOST_LOG_SYSLOG) {
-        syslog(priority, "%s", text);
+        syslog(priority, "%s: %s", subject, text);
         return;
     }
     /* One write, so that lines of several threads never mix. */
     char line[LINE_CAPACITY];
-    int length =
-        to_journal ? snprintf(line, sizeof line, "<%d>%s\n", priority, text)
-                   : snprintf(line, sizeof line, "%s: %s: %s\n", identity, name_of(priority), text);
+    int length;
+    if (to_journal)
+        length = snprintf(line, sizeof line, "<%d>%s: %s\n", priority, subject, text);
+    else
+        length = snprintf(line, sizeof line, "%s[%s]: %s: %s\n", program, subject,
+                          name_of(priority), text);
     if (length >= (int)sizeof line) {
         length = sizeof line - 1;
         line[length - 1] = '\n';

@@ -7,10 +7,10 @@ public enum Log {
     public enum Target { case standardError, system }
     public enum Priority: Sendable { case error, warning, info, debug }
 
-    /// Opens what it needs now: nothing can be opened once confined.
-    public static func open(_ target: Target, identity: String) {
+    /// Every line names `subject`. Opens what it needs now: nothing can be opened once confined.
+    public static func open(_ target: Target, program: String, subject: String) {
         unsafe host_log_open(
-            target == .system ? HOST_LOG_SYSLOG : HOST_LOG_STDERR, identity)
+            target == .system ? HOST_LOG_SYSLOG : HOST_LOG_STDERR, program, subject)
     }
 
     public static func write(_ priority: Priority, _ line: String) {

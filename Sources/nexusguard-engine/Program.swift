@@ -51,8 +51,8 @@ enum Program {
     private static func run(_ settings: Settings, _ report: consuming StartReport) -> UInt8 {
         let manager = ServiceManager()
         Log.open(
-            settings.foreground ? .standardError : .system,
-            identity: "\(programName)[\(settings.engine.name)]")
+            settings.foreground ? .standardError : .system, program: programName,
+            subject: settings.engine.name)
         do throws(Failure) {
             var server = try start(settings)
             manager.notify("READY=1")

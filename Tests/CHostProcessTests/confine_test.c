@@ -20,12 +20,14 @@
 #include <string.h>
 #include <sys/capability.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -299,7 +301,7 @@ static void confine_and_try(int out)
 /* Value of `field` in a status file, e.g. "CapEff". */
 static void status_field(const char *task, pid_t pid, const char *field, char *value, size_t size)
 {
-    char path[128], line[256];
+    char path[320], line[256];
     snprintf(path, sizeof path, "/proc/%d/task/%s/status", (int)pid, task);
     FILE *file = fopen(path, "re");
     assert_non_null(file);
@@ -511,6 +513,43 @@ static void ending_signals_arrive_by_descriptor_even_if_ignored_before(void **st
     end_child(pid, from);
 }
 
+/* ---- log ------------------------------------------------------------------------------------- */
+
+/* A system log of its own: /dev is a fresh tmpfs in a mount namespace of the child. */
+static void log_while_confined(int out)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "/dev/log"};
+    int log = socket(AF_UNIX, SOCK_DGRAM, 0);
+    if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+        mount("none", "/dev", "tmpfs", 0, NULL) < 0 ||
+        bind(log, (struct sockaddr *)&address, sizeof address) < 0)
+        abort();
+    host_log_open(HOST_LOG_SYSLOG, "program", "wg0");
+    struct host_confinement result;
+    char text[HOST_ERROR_CAPACITY], line[256] = "";
+    const char *const removable[] = {NULL};
+    if (host_confine(removable, &result, text) < 0)
+        abort();
+    host_log(6, "first line");
+    if (recv(log, line, sizeof line - 1, MSG_DONTWAIT) < 0 ||
+        write(out, line, sizeof line) != sizeof line)
+        abort();
+    _exit(0);
+}
+
+static void lines_reach_the_system_log_while_confined(void **state)
+{
+    (void)state;
+    int from;
+    char line[256] = "";
+    pid_t pid = fork_child(log_while_confined, &from);
+    assert_int_equal(read(from, line, sizeof line), sizeof line);
+    assert_int_equal(strncmp(line, "<30>", 4), 0); /* daemon.info */
+    assert_non_null(strstr(line, " program["));
+    assert_non_null(strstr(line, "]: wg0: first line"));
+    end_child(pid, from);
+}
+
 static int prepare(void **state)
 {
     (void)state;
@@ -551,6 +590,7 @@ int main(void)
         TEST(landlock_alone_keeps_files_out_of_reach),
         TEST(seccomp_alone_keeps_files_out_of_reach),
         TEST(confining_beside_a_running_thread_is_refused),
+        TEST(lines_reach_the_system_log_while_confined),
         TEST(ending_signals_arrive_by_descriptor_even_if_ignored_before),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -105,8 +105,9 @@ void host_notify(int fd, const char *state);
 
 enum host_log_target { HOST_LOG_STDERR, HOST_LOG_SYSLOG };
 
-/* `priority` as in syslog(3). Opens what it needs now, since nothing can be opened later. */
-void host_log_open(enum host_log_target target, const char *identity);
+/* Every line names its `subject`. Opens what it needs now, since nothing can be opened later. */
+void host_log_open(enum host_log_target target, const char *program, const char *subject);
+/* `priority` as in syslog(3). */
 void host_log(int priority, const char *line);
 
 /* ---- small things the Swift importer cannot express ---------------------------------------- */
