@@ -151,6 +151,14 @@ static void set_private_key(struct tunnel *tunnel, const uint8_t *private_key)
         tunnel_remove_peer(tunnel, ourselves);
 }
 
+int tunnel_bind(struct tunnel *tunnel, uint16_t port)
+{
+    int error = udp_bind(&tunnel->udp, port, &tunnel->control.counters);
+    if (!error)
+        wake_workers(tunnel);
+    return error;
+}
+
 int tunnel_set_device(struct tunnel *tunnel, const struct tunnel_device_change *change)
 {
     int error = 0;
@@ -160,7 +168,7 @@ int tunnel_set_device(struct tunnel *tunnel, const struct tunnel_device_change *
     if (change->fields & TUNNEL_DEVICE_LISTEN_PORT &&
         (change->listen_port != tunnel->udp.port || !change->listen_port ||
          !atomic_load(&tunnel->udp.bound)))
-        error = udp_bind(&tunnel->udp, change->listen_port, &tunnel->control.counters);
+        error = tunnel_bind(tunnel, change->listen_port);
     if (!error && change->fields & TUNNEL_DEVICE_FWMARK)
         error = udp_set_fwmark(&tunnel->udp, change->fwmark);
     pthread_mutex_unlock(&tunnel->config_lock);

@@ -65,7 +65,7 @@ void tunnel_link_up(struct tunnel *tunnel)
     pthread_mutex_lock(&tunnel->config_lock);
     atomic_store(&tunnel->up, true);
     if (!atomic_load(&tunnel->udp.bound)) {
-        int error = udp_bind(&tunnel->udp, tunnel->udp.port, &tunnel->control.counters);
+        int error = tunnel_bind(tunnel, tunnel->udp.port);
         if (error)
             tunnel_log(tunnel, TUNNEL_LOG_ERROR, "cannot open UDP port %u: %s", tunnel->udp.port,
                        strerror(-error));

@@ -22,6 +22,14 @@ void wake(int event_fd)
     (void)written; /* a full eventfd is awake already */
 }
 
+void wake_workers(struct tunnel *tunnel)
+{
+    for (unsigned i = 0; i < tunnel->worker_count; i++) {
+        wake(tunnel->worker[i].primary_wake);
+        wake(tunnel->worker[i].secondary_wake);
+    }
+}
+
 void tunnel_log(struct tunnel *tunnel, enum tunnel_log_level level, const char *format, ...)
 {
     char line[512];
@@ -299,10 +307,7 @@ void tunnel_stop(struct tunnel *tunnel)
     atomic_store(&tunnel->stopping, true);
     handshake_queue_stop(&tunnel->handshakes);
     wake(tunnel->control_wake);
-    for (unsigned i = 0; i < tunnel->worker_count; i++) {
-        wake(tunnel->worker[i].primary_wake);
-        wake(tunnel->worker[i].secondary_wake);
-    }
+    wake_workers(tunnel);
     join(&tunnel->control);
     join(&tunnel->handshake);
     for (unsigned i = 0; i < tunnel->worker_count; i++) {

@@ -125,6 +125,11 @@ void tunnel_end(struct tunnel *tunnel);
 /* Under peers_lock or config_lock. NULL: unknown. */
 struct peer *tunnel_find_peer(struct tunnel *tunnel, const uint8_t public_key[KEY_LENGTH]);
 
+/* Binds all sockets to `port` (0: any) and wakes whoever sleeps on the former ones. Under
+ * config_lock. 0 or a negative errno; on failure the former sockets stay. */
+int tunnel_bind(struct tunnel *tunnel, uint16_t port);
+void wake_workers(struct tunnel *tunnel);
+
 /* Takes the peer out of every table and kills it. Under config_lock. */
 void tunnel_remove_peer(struct tunnel *tunnel, struct peer *peer);
 

@@ -12,19 +12,19 @@
 #include <assert.h>
 #include <stdint.h>
 
-#define NSEC_PER_SEC 1000000000ull
+#define NSEC_PER_SEC  1000000000ull
 #define NSEC_PER_MSEC 1000000ull
 
 /* ---- specification: both ends must agree --------------------------------------------------- */
 
-#define KEY_LENGTH             32
-#define HASH_LENGTH            32
-#define TAG_LENGTH             16
-#define TAI64N_LENGTH          12
-#define MAC_LENGTH             16
-#define COOKIE_LENGTH          16
-#define COOKIE_NONCE_LENGTH    24
-#define MESSAGE_PADDING        16
+#define KEY_LENGTH          32
+#define HASH_LENGTH         32
+#define TAG_LENGTH          16
+#define TAI64N_LENGTH       12
+#define MAC_LENGTH          16
+#define COOKIE_LENGTH       16
+#define COOKIE_NONCE_LENGTH 24
+#define MESSAGE_PADDING     16
 
 #define REKEY_AFTER_MESSAGES   (1ull << 60)
 #define REJECT_AFTER_MESSAGES  (UINT64_MAX - REPLAY_WINDOW)
@@ -42,22 +42,25 @@
 #define INITIATIONS_PER_SECOND 50 /* accepted from one peer */
 
 /* RFC 6479 window: bits kept, and how far behind the newest counter is still accepted. */
-#define REPLAY_BITS            8192
-#define REPLAY_WINDOW          (REPLAY_BITS - 64)
+#define REPLAY_BITS   8192
+#define REPLAY_WINDOW (REPLAY_BITS - 64)
 
 /* ---- implementation: may be tuned ---------------------------------------------------------- */
 
-#define MAX_STAGED_PACKETS     128                  /* per peer, oldest dropped first */
-#define MAX_STAGED_BYTES       (16u * 1024 * 1024)  /* all peers together (pitfall 65) */
-#define MAX_QUEUED_HANDSHAKES  4096
-#define UNDER_LOAD_QUEUE       (MAX_QUEUED_HANDSHAKES / 8)
-#define UNDER_LOAD_HOLD        (1 * NSEC_PER_SEC)
-#define MAX_PEERS              (1u << 20)
-#define HANDSHAKE_TOS          0x88 /* AF41, ECN not capable */
-#define DEFAULT_MTU            1420
-#define MAX_DATAGRAM           65507 /* largest UDP payload over IPv4 */
-#define MAX_TRAIN_SEGMENTS     64    /* UDP_MAX_SEGMENTS before Linux 6.9 */
-#define MAX_BATCH_PACKETS      64
+#define MAX_STAGED_PACKETS    128                 /* per peer, oldest dropped first */
+#define MAX_STAGED_BYTES      (16u * 1024 * 1024) /* all peers together (pitfall 65) */
+#define MAX_QUEUED_HANDSHAKES 4096
+#define UNDER_LOAD_QUEUE      (MAX_QUEUED_HANDSHAKES / 8)
+#define UNDER_LOAD_HOLD       (1 * NSEC_PER_SEC)
+#define MAX_PEERS             (1u << 20)
+#define HANDSHAKE_TOS         0x88 /* AF41, ECN not capable */
+#define DEFAULT_MTU           1420
+#define MAX_DATAGRAM          65507 /* largest UDP payload over IPv4 */
+/* With its headers a train stays within the default gso_max_size of 65,536: a larger one is cut in
+ * software on its way. */
+#define MAX_TRAIN_BYTES    (65536 - 64)
+#define MAX_TRAIN_SEGMENTS 64 /* UDP_MAX_SEGMENTS before Linux 6.9 */
+#define MAX_BATCH_PACKETS  64
 
 /* ---- messages, little endian --------------------------------------------------------------- */
 

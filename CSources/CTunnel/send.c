@@ -69,6 +69,13 @@ void sender_destroy(struct sender *s)
 
 /* ---- 5. the run leaves --------------------------------------------------------------------- */
 
+/* Before the first bind a send would bind the placeholder to a port of the kernel's choice. */
+static bool may_send(const struct thread *t)
+{
+    return atomic_load_explicit(&t->tunnel->udp.bound, memory_order_acquire) &&
+           atomic_load_explicit(&t->tunnel->up, memory_order_relaxed);
+}
+
 /* A session near its limits asks for the next one (§6.2). */
 static void keep_session_fresh(struct peer *peer, const struct session *s, uint64_t now)
 {
@@ -139,6 +146,8 @@ static void run_flush(struct thread *t, uint64_t now)
     struct endpoint endpoint = peer_endpoint(peer);
     if (!endpoint_is_set(&endpoint)) {
         count_drop(&t->counters, DROP_NO_ENDPOINT, run->count);
+    } else if (!may_send(t)) {
+        count_drop(&t->counters, DROP_LINK_DOWN, run->count);
     } else if (!session_reserve(run->session, t->slot, run->count, &first)) {
         run_stage(t);
         handshake_request(peer, false, now);
@@ -177,7 +186,7 @@ static bool run_accepts(const struct run *run, const struct peer *peer,
     return !run->count ||
            (run->peer == peer && run->session == session && run->tos == tos &&
             run->count < MAX_BATCH_PACKETS && run->last == run->stride &&
-            message_length <= run->stride && run->bytes + message_length <= MAX_DATAGRAM);
+            message_length <= run->stride && run->bytes + message_length <= MAX_TRAIN_BYTES);
 }
 
 /* Where to write an inner packet of `length` bytes; the padding behind it is zeroed. NULL: it does
@@ -376,6 +385,10 @@ static unsigned send_message(struct thread *t, const struct endpoint *to, void *
     struct udp_train train = {
         .data = message, .length = length, .segment_size = length, .tos = HANDSHAKE_TOS};
     uint64_t calls = 0;
+    if (!may_send(t)) {
+        count_drop(&t->counters, DROP_LINK_DOWN, 1);
+        return 0;
+    }
     unsigned flags = udp_send(t->sockets, to, &train, &t->counters, &calls);
     counter_add(&t->counters.tx.system_calls, calls);
     return flags;
