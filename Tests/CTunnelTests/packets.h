@@ -257,8 +257,12 @@ static inline bool slow_flow_ordered(const struct slow_flow *a, const struct slo
     if (a->kind == FLOW_NONE || b->kind == FLOW_NONE || a->version != b->version ||
         memcmp(a->addresses, b->addresses, 32) != 0)
         return false;
+    /* behind an IPv6 extension header may stand either transport */
+    bool wildcard =
+        a->protocol != b->protocol && ((a->protocol != IPPROTO_TCP && a->protocol != IPPROTO_UDP) ||
+                                       (b->protocol != IPPROTO_TCP && b->protocol != IPPROTO_UDP));
     if (a->kind == FLOW_UNKNOWN || b->kind == FLOW_UNKNOWN)
-        return true;
+        return wildcard || a->protocol == b->protocol;
     return a->protocol == b->protocol && memcmp(a->ports, b->ports, 4) == 0;
 }
 
