@@ -7,16 +7,15 @@
  *
  * A branch with many descendants also has a jump table: an array over the next 4 to 24 bits whose
  * slots lead straight to the first node that those bits do not decide. The width is the largest
- * that keeps half of the slots distinct (level compression: S. Nilsson and G. Karlsson, IEEE JSAC
- * 17(6), 1999), which makes the depth of a lookup nearly independent of the number of prefixes.
- * Tables are shortcuts: the branches below stay as they are, a change refreshes the slots it
- * touches, and when the number of changes has doubled the trie, all tables are planned anew.
+ * that keeps a quarter of the slots distinct (level compression: S. Nilsson and G. Karlsson, IEEE
+ * JSAC 17(6), 1999), which makes the depth of a lookup nearly independent of the number of
+ * prefixes. Tables are shortcuts: the branches below stay as they are, a change refreshes the slots
+ * it touches, and when the number of changes has doubled the trie, all tables are planned anew.
  *
  * Readers run under the epoch while one writer changes links, one at a time, each to a subtree that
  * resolves every unchanged prefix as before. A prefix that moves only has its owner overwritten.
  */
-#include "allowedips.h"
-#include <assert.h>
+#include "allowedips_trie.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,51 +24,6 @@
 #define MINIMUM_TABLE_BITS 4
 #define MAXIMUM_TABLE_BITS 24
 #define PLAN_AT_CHANGES    64 /* fewer prefixes need no table */
-
-/* Left-aligned, host order; IPv4 in the upper half of `hi`. */
-struct key {
-    uint64_t hi, lo;
-};
-
-/* A prefix. 40 bytes for IPv4, 56 for IPv6: with malloc's word they fill chunks of 48 and 64. */
-struct allowedips_node {
-    /* struct allowedips_owner *, or REMOVED | the branch that was unlinked together with it */
-    _Atomic(uintptr_t) owner;
-    union {
-        struct {
-            struct allowedips_node *previous, *next;
-        } list; /* of the owner; the writer's */
-        struct epoch_item retired;
-    };
-    uint8_t length, family;
-    bool marked; /* the writer's */
-    uint32_t address4;
-    uint64_t address6[]; /* two, in IPv6 only */
-};
-
-#define REMOVED ((uintptr_t)1)
-
-/* 0, a prefix, or BRANCH | a branch. */
-typedef _Atomic(uintptr_t) node_link;
-#define BRANCH ((uintptr_t)1)
-
-struct table {
-    struct epoch_item retired;
-    unsigned bits;
-    node_link slot[]; /* 2^bits */
-};
-
-/* Has at least two of: child 0, child 1, prefix. */
-struct branch {
-    node_link child[2];
-    _Atomic(struct allowedips_node *) prefix; /* of `bit` bits */
-    _Atomic(struct table *) table;            /* over bits [bit, bit + table->bits) */
-    uint8_t bit;
-};
-
-/* Idle peers are many: a prefix with its branch stays within two small chunks of malloc. */
-static_assert(sizeof(void *) != 8 || sizeof(struct allowedips_node) == 40, "a chunk of 48");
-static_assert(sizeof(void *) != 8 || sizeof(struct branch) == 40, "a chunk of 48");
 
 struct family {
     node_link root;
@@ -91,82 +45,6 @@ struct path {
     struct branch *tabled[MAXIMUM_DEPTH]; /* tables at and above `parent` … */
     unsigned count, first, parent_first;  /* … whose slots may lead below it: from `first` on */
 };
-
-/* ---- keys and links ------------------------------------------------------------------------ */
-
-static struct key load_key(const uint8_t *address, bool ipv6)
-{
-    struct key key = {0, 0};
-    if (ipv6) {
-        memcpy(&key, address, 16);
-        key.hi = __builtin_bswap64(key.hi);
-        key.lo = __builtin_bswap64(key.lo);
-    } else {
-        uint32_t word;
-        memcpy(&word, address, 4);
-        key.hi = (uint64_t)__builtin_bswap32(word) << 32;
-    }
-    return key;
-}
-
-static unsigned key_bit(struct key key, unsigned bit)
-{
-    return (bit < 64 ? key.hi >> (63 - bit) : key.lo >> (127 - bit)) & 1;
-}
-
-/* Bits [from, from + count), 0 < count < 64; past the end they read as zero. */
-static uint64_t key_bits(struct key key, unsigned from, unsigned count)
-{
-    unsigned __int128 all = (unsigned __int128)key.hi << 64 | key.lo;
-    return (uint64_t)(all << from >> 64) >> (64 - count);
-}
-
-static struct key key_masked(struct key key, unsigned length)
-{
-    if (length <= 64)
-        return (struct key){length ? key.hi & ~0ull << (64 - length) : 0, 0};
-    return (struct key){key.hi, key.lo & ~0ull << (128 - length)};
-}
-
-/* Leading bits in which both agree. */
-static unsigned common_bits(struct key a, struct key b)
-{
-    if (a.hi != b.hi)
-        return (unsigned)__builtin_clzll(a.hi ^ b.hi);
-    return a.lo != b.lo ? 64 + (unsigned)__builtin_clzll(a.lo ^ b.lo) : 128;
-}
-
-static struct key node_key(const struct allowedips_node *node)
-{
-    if (node->family == 4)
-        return (struct key){(uint64_t)node->address4 << 32, 0};
-    return (struct key){node->address6[0], node->address6[1]};
-}
-
-static uintptr_t get(const node_link *at)
-{
-    return atomic_load_explicit(at, memory_order_acquire);
-}
-
-static void set(node_link *at, uintptr_t to)
-{
-    atomic_store_explicit(at, to, memory_order_release);
-}
-
-static struct branch *as_branch(uintptr_t to)
-{
-    return (struct branch *)(to & ~BRANCH);
-}
-
-static struct allowedips_node *prefix_of(const struct branch *branch)
-{
-    return atomic_load_explicit(&branch->prefix, memory_order_acquire);
-}
-
-static struct table *table_of(const struct branch *branch)
-{
-    return atomic_load_explicit(&branch->table, memory_order_acquire);
-}
 
 /* ---- lookup -------------------------------------------------------------------------------- */
 
@@ -338,7 +216,7 @@ static unsigned best_bits(const struct branch *branch, unsigned width)
          i++) {
         size_t used = distinct(get(&branch->child[0]), branch->bit + i) +
                       distinct(get(&branch->child[1]), branch->bit + i);
-        if (used < (size_t)1 << (i - 1))
+        if (used < (size_t)1 << (i - 2))
             break;
         bits = i;
     }
