@@ -36,6 +36,7 @@ struct thread {
     char name[16];
     unsigned slot; /* its place in session.in_flight */
     pthread_t id;
+    void *(*body)(void *thread);
     bool started;
     struct epoch_reader *reader;
     struct aead_worker *aead;
