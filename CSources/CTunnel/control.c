@@ -30,7 +30,7 @@ static void perform(struct thread *t, struct peer *peer, uint32_t actions, uint6
     if (actions & TIMER_ACT_GIVE_UP)
         give_up(t, peer);
     if (actions & TIMER_ACT_ERASE_KEYS)
-        peer_clear_sessions(peer, false);
+        peer_erase_keys(peer, now);
     if (actions & (TIMER_ACT_RETRY_HANDSHAKE | TIMER_ACT_NEW_HANDSHAKE)) {
         peer_clear_source(peer); /* maybe our address went away (pitfall 49) */
         handshake_request(peer, actions & TIMER_ACT_RETRY_HANDSHAKE, now);

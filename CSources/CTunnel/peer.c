@@ -18,6 +18,11 @@ struct peer *peer_create(struct tunnel *tunnel, const uint8_t public_key[KEY_LEN
     noise_handshake_init(&p->handshake, public_key, no_preshared_key);
     cookie_sender_init(&p->cookie, public_key);
     timers_init(&p->timers, &tunnel->timers);
+    /* It may have been our peer before, and remembers what we told it then (pitfall 53). */
+    pthread_mutex_lock(&tunnel->label_lock);
+    p->last_label_seconds = tunnel->label_sent_seconds;
+    p->last_label_nanoseconds = tunnel->label_sent_nanoseconds;
+    pthread_mutex_unlock(&tunnel->label_lock);
     return p;
 }
 
@@ -72,18 +77,45 @@ static void retire_slot(struct peer *peer, struct session *_Atomic *slot)
     wake(peer->tunnel->control_wake); /* keys are erased soon, not at the next timer */
 }
 
-void peer_clear_sessions(struct peer *peer, bool drop_staged)
+/* Under peer->lock. */
+static void retire_sessions(struct peer *peer)
 {
-    pthread_mutex_lock(&peer->lock);
     retire_slot(peer, &peer->previous_session);
     retire_slot(peer, &peer->current_session);
     retire_slot(peer, &peer->next_session);
+}
+
+/* Under peer->lock. */
+static void forget_handshake(struct peer *peer)
+{
     handshake_entry_retire(peer->handshake_entry, peer->tunnel->indices, &peer->tunnel->epoch);
     peer->handshake_entry = NULL;
     noise_handshake_clear(&peer->handshake);
     atomic_store(&peer->last_initiation_sent_ns, 0);
+}
+
+void peer_clear_sessions(struct peer *peer, bool drop_staged)
+{
+    pthread_mutex_lock(&peer->lock);
+    retire_sessions(peer);
+    forget_handshake(peer);
     if (drop_staged)
         peer_purge_staged(peer);
+    pthread_mutex_unlock(&peer->lock);
+}
+
+void peer_erase_keys(struct peer *peer, uint64_t now_ns)
+{
+    pthread_mutex_lock(&peer->lock);
+    /* A session made while the control thread was on its way here starts the time anew. */
+    if (!session_can_receive(atomic_load(&peer->current_session), now_ns) &&
+        !session_can_receive(atomic_load(&peer->next_session), now_ns))
+        retire_sessions(peer);
+    /* After sleep the first packet may have begun a handshake before this timer ran; whether it
+     * succeeds or is given up, its secrets go then. */
+    uint64_t last = atomic_load(&peer->last_initiation_sent_ns);
+    if (!last || (now_ns > last && now_ns - last >= REKEY_TIMEOUT))
+        forget_handshake(peer);
     pthread_mutex_unlock(&peer->lock);
 }
 

@@ -82,6 +82,8 @@ void peer_kill(struct peer *peer);
 /* Forgets sessions and the handshake, drops what is staged (link down, erase timer, new identity).
  */
 void peer_clear_sessions(struct peer *peer, bool drop_staged);
+/* Forgets sessions that are past their time, and the handshake unless one is under way. */
+void peer_erase_keys(struct peer *peer, uint64_t now_ns);
 
 /* Copy of the endpoint. */
 struct endpoint peer_endpoint(struct peer *peer);

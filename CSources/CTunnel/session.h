@@ -65,7 +65,7 @@ static inline bool session_can_send(const struct session *s, uint64_t now_ns)
 
 static inline bool session_can_receive(const struct session *s, uint64_t now_ns)
 {
-    return session_age(s, now_ns) < REJECT_AFTER_TIME;
+    return s && session_age(s, now_ns) < REJECT_AFTER_TIME;
 }
 
 /*
