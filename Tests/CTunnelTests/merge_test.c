@@ -262,6 +262,16 @@ static void pitfall_04_tcp_flags_beyond_ack_and_psh_do_not_merge(void **state)
             EXPECT_FRAMES(1, 1);
         }
         EXPECT_APART(packet_tcp(version), spec.flags = 0);
+        for (uint8_t bit = 1; bit < 16; bit <<= 1) { /* AE (RFC 9768) and the reserved bits */
+            struct packet_spec spec = packet_tcp(version);
+            begin();
+            for (int i = 0; i < 2; i++, spec = follow(spec)) {
+                uint8_t *p = add(&spec);
+                p[packet_ip_length(p) + 12] |= bit;
+                packet_finish(p, packets[i].length);
+            }
+            EXPECT_FRAMES(1, 1);
+        }
     }
 }
 
