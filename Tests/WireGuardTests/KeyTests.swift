@@ -65,6 +65,7 @@ import Testing
         }
         #expect(failure(good) == nil)
         #expect(failure(String(good.dropLast(2)) + "p=") == .notCanonical)
+        #expect(failure(String(good.dropLast(2)) + "q=") == .notCanonical)
         #expect(failure(String(good.dropLast(2)) + "r=") == .notCanonical)
         #expect(failure(String(good.dropLast(1))) == .length(43))
         #expect(failure(good + "=") == .length(45))
