@@ -96,7 +96,9 @@ outside() { # ADDRESS
 CASES
 }
 
-# RFC 6040 figure 4: inner, outer, what arrives (none: dropped)
+# RFC 6040 figure 4: inner, outer, what arrives. One line departs from it: a packet that is not ECN
+# capable is delivered under a congestion mark instead of dropped, as the kernel's WireGuard does, so
+# that a path that marks everything does not cut the tunnel.
 on_receipt() { # ADDRESS
     local inner outer result status
     while read -r inner outer result; do
@@ -104,19 +106,14 @@ on_receipt() { # ADDRESS
         reset
         status=0
         send "$inner" "$1" || status=$?
-        if [[ $result == none ]]; then
-            expect_equal "$1: inner $inner, outer $outer: delivered" \
-                "$(($(nft_count "$B" not_ect) + $(nft_count "$B" ce)))" 0
-        else
-            expect_equal "$1: inner $inner, outer $outer: arrive as $result (ping: $status)" \
-                "$(nft_count "$B" "$result")" 3
-        fi
+        expect_equal "$1: inner $inner, outer $outer: arrive as $result (ping: $status)" \
+            "$(nft_count "$B" "$result")" 3
         unmark
     done <<'CASES'
 0x00 not-ect not_ect
 0x00 ect0 not_ect
 0x00 ect1 not_ect
-0x00 ce none
+0x00 ce not_ect
 0x02 not-ect ect0
 0x02 ect0 ect0
 0x02 ect1 ect1

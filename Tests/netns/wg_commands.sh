@@ -32,16 +32,16 @@ for line in sys.stdin.read().splitlines():
                      lambda m: ",".join(sorted(re.split(r", ?| ", m[0]))), f) for f in fields]
     print("".join(fields))' | sort
 }
+# Every line is marked with the field it belongs to, for all are sorted together.
 observe() { # NAMESPACE INTERFACE
     local field
-    for field in "${FIELDS[@]}"; do
-        say "-- $field"
-        in_ns "$1" wg show "$2" "$field" 2>&1 | normalise
-    done
-    say "-- pretty"
-    in_ns "$1" env WG_HIDE_KEYS=never wg show "$2" 2>&1 | normalise
-    say "-- showconf"
-    in_ns "$1" wg showconf "$2" 2>&1 | normalise
+    {
+        for field in "${FIELDS[@]}"; do
+            in_ns "$1" wg show "$2" "$field" 2>&1 | sed "s/^/$field: /"
+        done
+        in_ns "$1" env WG_HIDE_KEYS=never wg show "$2" 2>&1 | sed 's/^/pretty: /'
+        in_ns "$1" wg showconf "$2" 2>&1 | sed 's/^/showconf: /'
+    } | normalise
 }
 
 # both DESCRIPTION COMMAND…: IF stands for the interface. Same exit code, same message, same state.
@@ -129,7 +129,15 @@ both "addconf" wg addconf IF "$WORK/more.conf"
 expect_equal "peers" "$(peer_count)" 3
 both "syncconf" wg syncconf IF "$WORK/sync.conf"
 expect_equal "peers" "$(peer_count)" 2
-both "setconf of a smaller file" wg setconf IF "$WORK/sync.conf"
+(umask 077 && sed "/$(sed 's/[+/]/./g' <<<"$ONE")/a Endpoint = 192.0.2.8:8" "$WORK/sync.conf" >"$WORK/small.conf")
+both "setconf of a smaller file" wg setconf IF "$WORK/small.conf"
+
+# Here the reference differs: it forgets every peer before it reads the new ones.
+step "pitfall 63: setconf leaves a peer that stays its endpoint"
+run in_ns "$A" wg setconf "$WA" "$WORK/sync.conf"
+expect_equal "peers" "$(peer_count)" 2
+expect "the endpoint is the old one" grep -qF "$ONE	192.0.2.8:8" <(in_ns "$A" wg show "$WA" endpoints)
+run in_ns "$B" wg setconf "$WB" "$WORK/small.conf"
 
 step "what showconf prints, setconf takes"
 in_ns "$A" wg showconf "$WA" >"$WORK/shown.conf"
