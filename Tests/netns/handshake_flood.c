@@ -13,6 +13,7 @@
 #include "messages.h"
 #include <arpa/inet.h>
 #include <errno.h>
+#include <signal.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,6 +38,13 @@ static struct mmsghdr batch[MOST_AT_ONCE];
 static struct iovec vectors[MOST_AT_ONCE];
 static struct control controls[MOST_AT_ONCE];
 static uint64_t sent, replies[REPLY_LENGTHS];
+static volatile sig_atomic_t stopping;
+
+static void stop(int signal_number)
+{
+    (void)signal_number;
+    stopping = 1;
+}
 
 static void die(const char *what)
 {
@@ -111,13 +119,13 @@ static void flood(int fd, unsigned per_second, unsigned seconds, unsigned burst)
     uint64_t total = (uint64_t)per_second * seconds;
     uint64_t interval = NSEC_PER_SEC * burst / per_second;
     clock_gettime(CLOCK_MONOTONIC, &next);
-    while (sent < total) {
+    while (sent < total && !stopping) {
         send_burst(fd, total - sent < burst ? (unsigned)(total - sent) : burst);
         count_replies(fd);
         uint64_t ns = (uint64_t)next.tv_nsec + interval;
         next.tv_sec += (time_t)(ns / NSEC_PER_SEC);
         next.tv_nsec = (long)(ns % NSEC_PER_SEC);
-        while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, NULL) == EINTR)
+        while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, NULL) == EINTR && !stopping)
             ;
     }
     count_replies(fd);
@@ -161,6 +169,7 @@ int main(int argc, char **argv)
         return 2;
     }
     to.sin_port = htons((uint16_t)number(argv[2], 65535));
+    signal(SIGTERM, stop);
     make_messages(key, argc == 7);
     make_batch(&to);
     flood(open_socket(), number(argv[4], MOST_RATE), number(argv[5], MOST_SECONDS),

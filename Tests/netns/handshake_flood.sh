@@ -62,11 +62,12 @@ handled() {
         for r in ("mac1_invalid", "mac2_missing", "handshake_invalid", "handshake_queue_full",
                   "handshake_unknown_peer", "rate_limited"))') -ge $1 ]]
 }
+under_load() { [[ $(victim 'd["handshakes"]["cookie_replies_sent"]') -gt 0 ]]; }
 
 step "pitfall 51: a bad mac1 gets silence"
-run in_ns "$F" "$WORK/flood" 203.0.113.2 51820 "$(key_of b)" 5000 1 50 bad-mac1 >"$WORK/bad.json"
-tail -n 1 "$WORK/bad.json" >"$WORK/bad"
-expect_equal "sent" "$(json "$WORK/bad" 'd["sent"]')" 5000
+in_ns "$F" "$WORK/flood" 203.0.113.2 51820 "$(key_of b)" 5000 1 50 bad-mac1 >"$WORK/bad.json"
+expect_equal "sent" "$(json "$WORK/bad.json" 'd["sent"]')" 5000
+expect_equal "lengths that came back" "$(json "$WORK/bad.json" 'len(d["replies"])')" 0
 wait_until 10 "the victim to be done with them" handled 5000
 expect_equal "dropped for their mac1" "$(victim 'd["drops"]["mac1_invalid"]')" 5000
 expect_equal "datagrams that left for their sources" "$(nft_count "$B" to_strangers)" 0
@@ -74,11 +75,10 @@ expect_equal "datagrams that left for their sources" "$(nft_count "$B" to_strang
 step "pitfall 52: a flood with a valid mac1"
 observe reset-peak "${ENGINE_PID[$WB]}"
 before=$(observe rss "${ENGINE_PID[$WB]}")
-in_ns "$F" "$WORK/flood" 203.0.113.2 51820 "$(key_of b)" 20000 10 1000 >"$WORK/flood.json" &
+ip netns exec "$F" "$WORK/flood" 203.0.113.2 51820 "$(key_of b)" 20000 45 1000 >"$WORK/flood.json" &
 flood=$!
 BACKGROUND+=("$flood")
-wait_until 10 "the victim to come under load" \
-    eval '[[ $(victim "d[\"handshakes\"][\"cookie_replies_sent\"]") -gt 0 ]]'
+wait_until 10 "the victim to come under load" under_load
 
 in_ns "$A" ping -n -q -c 100 -i 0.05 -W 5 10.77.0.2 >"$WORK/ping" &
 ping=$!
@@ -88,14 +88,15 @@ expect "TCP goes on, 20 MB each way, same bytes" traffic "$A" tcp 10.77.0.2 7000
 wait "$ping" || true
 expect_at_least "pings answered of 100" \
     "$(sed -n 's/.* \([0-9]*\) received.*/\1/p' "$WORK/ping")" 99
-wait_until 15 "the fresh peer's handshake" has_handshake "$A" "$WC"
-expect "the flood still goes on" kill -0 "$flood"
-expect_at_least "cookies the fresh peer was asked for" "$(nft_count "$B" to_client_cookies)" 1
+wait_until 30 "the fresh peer's handshake" has_handshake "$A" "$WC"
+expect "while the flood goes on" kill -0 "$flood"
+expect_at_least "cookies the fresh peer was given" "$(nft_count "$B" to_client_cookies)" 1
 expect_ping "ping the fresh peer's tunnel" "$A" 10.78.0.2
 
+kill "$flood"
 wait "$flood" || fail "the flood: $(cat "$WORK/flood.json")"
 say "  $(cat "$WORK/flood.json")"
-expect_equal "sent" "$(json "$WORK/flood.json" 'd["sent"]')" 200000
+expect_at_least "sent" "$(json "$WORK/flood.json" 'd["sent"]')" 40000
 expect_equal "lengths that came back" "$(json "$WORK/flood.json" '" ".join(d["replies"])')" 64
 expect_at_least "cookie replies received" "$(json "$WORK/flood.json" 'd["replies"]["64"]')" 1000
 expect_at_least "cookie replies sent" "$(victim 'd["handshakes"]["cookie_replies_sent"]')" 1000
