@@ -56,11 +56,20 @@ skip() {
 }
 fail() {
     say "FAIL: $*"
-    local interface
+    local interface ns
     for interface in "${!ENGINE_PID[@]}"; do
-        [[ -s $WORK/$interface.log ]] || continue
-        say "-- last lines of $interface"
-        tail -n "${LOG_LINES:-20}" "$WORK/$interface.log"
+        if [[ -s $WORK/$interface.log ]]; then
+            say "-- last lines of $interface"
+            tail -n "${LOG_LINES:-20}" "$WORK/$interface.log"
+        fi
+        if [[ -S /run/nexusguard/$interface.engine ]]; then
+            say "-- counters of $interface"
+            python3 "$HERE/traffic.py" counters "/run/nexusguard/$interface.engine" || true
+        fi
+    done
+    for ns in "${NAMESPACES[@]}"; do
+        say "-- UDP errors in $ns: $(net_counter "$ns" Udp InErrors) in, of which" \
+            "$(net_counter "$ns" Udp RcvbufErrors) buffer full; $(net_counter "$ns" Udp SndbufErrors) out"
     done
     exit 1
 }

@@ -9,9 +9,11 @@
   sniff-replay LINK PORT ADDR   capture one WireGuard data message seen on LINK, send it once more
                                 from another source port to ADDR:51820
   datagram ADDRESS PORT HEX     one UDP datagram
+  counters PATH                 what the engine with this state socket dropped and fell back from
   forget-mappings               empty the connection tracking table of this namespace
 """
 import hashlib
+import json
 import random
 import socket
 import struct
@@ -141,6 +143,17 @@ def datagram(address, port, text):
     socket.socket(family, socket.SOCK_DGRAM).sendto(bytes.fromhex(text), (address, port))
 
 
+def counters(path):
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(5)
+    connection.connect(path)
+    connection.sendall(b"get=1\n\n")
+    with connection.makefile() as lines:
+        document = json.loads(lines.readline())
+    for name in ["drops", "fallbacks"]:
+        print(name, {reason: n for reason, n in document[name].items() if n})
+
+
 def forget_mappings():
     """nfnetlink: a delete request of conntrack that names nothing deletes everything
     (linux/netfilter/nfnetlink_conntrack.h)."""
@@ -167,6 +180,8 @@ def main(arguments):
             sniff_replay(link, int(port), address)
         case ["datagram", address, port, text]:
             datagram(address, int(port), text)
+        case ["counters", path]:
+            counters(path)
         case ["forget-mappings"]:
             forget_mappings()
         case _:
