@@ -7,6 +7,7 @@
 #include <time.h>
 
 const struct aead_backend *const aead_backends[] = {
+    &aead_avx2,
     &aead_ipsec_mb,
     &aead_libcrypto,
     &aead_libsodium,

@@ -59,7 +59,7 @@ struct aead_worker {
 extern const struct aead_backend aead_libsodium;
 extern const struct aead_backend aead_libcrypto;
 extern const struct aead_backend aead_ipsec_mb;
-/* Own vector kernels join this list in aead.c. */
+extern const struct aead_backend aead_avx2; /* own kernel, x86 with AVX2 and BMI2 */
 
 /* All back-ends compiled in, best guess first; NULL-terminated. */
 extern const struct aead_backend *const aead_backends[];
