@@ -19,7 +19,7 @@ struct peer *tunnel_find_peer(struct tunnel *tunnel, const uint8_t public_key[KE
     if (!tunnel->peer_hash_size)
         return NULL;
     struct peer *p = *bucket(tunnel, public_key);
-    while (p && memcmp(p->handshake.remote_static, public_key, KEY_LENGTH))
+    while (p && memcmp(p->public_key, public_key, KEY_LENGTH))
         p = p->hash_next;
     return p;
 }
@@ -35,7 +35,7 @@ static bool grow_hash(struct tunnel *tunnel)
     tunnel->peer_hash = table;
     tunnel->peer_hash_size = size;
     for (struct peer *p = tunnel->first_peer; p; p = p->next) {
-        struct peer **b = bucket(tunnel, p->handshake.remote_static);
+        struct peer **b = bucket(tunnel, p->public_key);
         p->hash_next = *b;
         *b = p;
     }
@@ -47,7 +47,7 @@ static bool link_peer(struct tunnel *tunnel, struct peer *peer)
     pthread_rwlock_wrlock(&tunnel->peers_lock);
     bool fits = tunnel->peer_count < tunnel->peer_hash_size || grow_hash(tunnel);
     if (fits) {
-        struct peer **b = bucket(tunnel, peer->handshake.remote_static);
+        struct peer **b = bucket(tunnel, peer->public_key);
         peer->hash_next = *b;
         *b = peer;
         peer->previous = tunnel->last_peer;
@@ -65,7 +65,7 @@ static bool link_peer(struct tunnel *tunnel, struct peer *peer)
 static void unlink_peer(struct tunnel *tunnel, struct peer *peer)
 {
     pthread_rwlock_wrlock(&tunnel->peers_lock);
-    struct peer **b = bucket(tunnel, peer->handshake.remote_static);
+    struct peer **b = bucket(tunnel, peer->public_key);
     while (*b != peer)
         b = &(*b)->hash_next;
     *b = peer->hash_next;

@@ -41,7 +41,7 @@ static struct tunnel_endpoint public_endpoint(const struct endpoint *e)
 static void peer_state(struct peer *peer, struct tunnel_peer_state *out)
 {
     struct endpoint endpoint = peer_endpoint(peer);
-    memcpy(out->public_key, peer->handshake.remote_static, KEY_LENGTH);
+    memcpy(out->public_key, peer->public_key, KEY_LENGTH);
     out->endpoint = public_endpoint(&endpoint);
     pthread_mutex_lock(&peer->lock);
     memcpy(out->preshared_key, peer->handshake.preshared_key, KEY_LENGTH);
