@@ -82,7 +82,8 @@ struct peer_timers *timer_queue_take(struct timer_queue *q, uint64_t now, uint64
     struct peer_timers *t = NULL;
     pthread_mutex_lock(&q->lock);
     *next = q->count ? at(q, 0) : NEVER;
-    if (*next <= now) {
+    q->serving = *next <= now;
+    if (q->serving) {
         t = q->heap[0];
         leave(q, t);
         /* From here on a data thread that sets a deadline schedules us itself; one that did so
@@ -114,7 +115,7 @@ static void schedule(struct peer_timers *t, uint64_t when)
         if (t->position == NOWHERE)
             place(q, q->count++, t);
         sift_up(q, t->position);
-        earliest = t->position == 0;
+        earliest = t->position == 0 && !q->serving;
     }
 out:
     pthread_mutex_unlock(&q->lock);

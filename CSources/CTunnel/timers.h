@@ -53,7 +53,8 @@ struct timer_queue {
     pthread_mutex_t lock;
     struct peer_timers **heap;
     size_t count, capacity;
-    int wake_fd; /* written when the earliest deadline moved earlier */
+    bool serving; /* the control thread is between two takes and will ask again */
+    int wake_fd;  /* written when the earliest deadline moved earlier, unless it is serving */
 };
 
 void timer_queue_init(struct timer_queue *queue, int wake_fd);

@@ -461,6 +461,28 @@ static void busy_traffic_does_not_wake_the_control_thread(void **state)
     advance_to(now + SECONDS(1));
 }
 
+/* What it sends when a timer is due sets the next deadline, which it finds when it asks again. */
+static void the_control_thread_does_not_wake_itself(void **state)
+{
+    (void)state;
+    uint64_t wakeups, next;
+    timers_set_persistent(&timers[0], 25, now);
+    assert_int_equal(read(queue.wake_fd, &wakeups, sizeof wakeups), sizeof wakeups);
+    for (int i = 0; i < 4; i++) {
+        assert_ptr_equal(timer_queue_take(&queue, now, &next, hold), &timers[0]);
+        held--;
+        assert_int_equal(timers_due(&timers[0], now), TIMER_ACT_KEEPALIVE);
+        timers_authenticated_traversal(&timers[0], now);
+        assert_null(timer_queue_take(&queue, now, &next, hold));
+        assert_int_equal(next, now + SECONDS(25));
+        assert_int_equal(read(queue.wake_fd, &wakeups, sizeof wakeups), -1);
+        now = next;
+    }
+    /* But it is woken for what another thread sets once it went to sleep. */
+    timers_handshake_initiated(&timers[1], now - SECONDS(20));
+    assert_int_equal(read(queue.wake_fd, &wakeups, sizeof wakeups), sizeof wakeups);
+}
+
 static void the_queue_hands_out_peers_earliest_first(void **state)
 {
     (void)state;
@@ -507,6 +529,7 @@ int main(void)
         CASE(pitfall_61_stopped_timers_arm_nothing_and_resume_sends_persistent),
         CASE(a_deadline_stored_while_stopping_does_not_block_its_timer_later),
         CASE(busy_traffic_does_not_wake_the_control_thread),
+        CASE(the_control_thread_does_not_wake_itself),
         CASE(the_queue_hands_out_peers_earliest_first),
     };
     return cmocka_run_group_tests_name("timers", tests, NULL, NULL);
