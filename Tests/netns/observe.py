@@ -6,12 +6,16 @@
   rss PID                       resident memory now, in KiB
   peak PID                      its highest since the start or the last `reset-peak`, in KiB
   reset-peak PID
-  switches PID                  voluntary context switches of every thread: NAME COUNT lines
+  watch SECONDS IFNAME=PID…     what every thread of these engines does meanwhile, as JSON: by
+                                interface, its voluntary context switches by thread, the wake-ups
+                                of its timer thread and the packets it received, each kind with
+                                the seconds it was counted over
 """
 import json
 import pathlib
 import socket
 import sys
+import time
 
 
 def state(name):
@@ -35,6 +39,51 @@ def status(path, field):
     raise SystemExit(f"{path} has no {field}")
 
 
+def switches(pid):
+    """By thread. Its number is kept with the name: one that ends and one that begins differ."""
+    tasks = pathlib.Path(f"/proc/{pid}/task").iterdir()
+    return {((task / "comm").read_text().strip(), task.name):
+            status(task / "status", "voluntary_ctxt_switches") for task in tasks}
+
+
+def await_sleep(pid):
+    """Asking for the state wakes the program's main thread."""
+    main_thread = pathlib.Path(f"/proc/{pid}/task/{pid}/status")
+    for _ in range(100):
+        before = status(main_thread, "voluntary_ctxt_switches")
+        time.sleep(0.2)  # the shortest time that counts as sleeping
+        if status(main_thread, "voluntary_ctxt_switches") == before:
+            return
+    raise SystemExit(f"process {pid} never sleeps")
+
+
+def watch(seconds, engines):
+    def told():
+        documents = {name: state(name) for name in engines}
+        return time.monotonic(), {
+            name: (d["control_wakeups"], sum(w["rx"]["packets"] for w in d["workers"]))
+            for name, d in documents.items()}
+
+    told_at, told_first = told()
+    for pid in engines.values():
+        await_sleep(pid)
+    counted_at, first = time.monotonic(), {n: switches(pid) for n, pid in engines.items()}
+    time.sleep(seconds)
+    counted_for, last = time.monotonic(), {n: switches(pid) for n, pid in engines.items()}
+    counted_for -= counted_at
+    told_again, told_last = told()
+    for name in engines:
+        if first[name].keys() != last[name].keys():
+            raise SystemExit(f"{name}: a thread began or ended")
+    return {name: {
+        "threads": {thread: last[name][thread, number] - before
+                    for (thread, number), before in first[name].items()},
+        "seconds": counted_for,
+        "wakeups": told_last[name][0] - told_first[name][0],
+        "received": told_last[name][1] - told_first[name][1],
+        "told_seconds": told_again - told_at} for name in engines}
+
+
 def main(arguments):
     match arguments:
         case ["state", name, expression]:
@@ -45,10 +94,8 @@ def main(arguments):
             print(status(pathlib.Path(f"/proc/{pid}/status"), "VmHWM"))
         case ["reset-peak", pid]:
             pathlib.Path(f"/proc/{pid}/clear_refs").write_text("5\n")  # proc(5)
-        case ["switches", pid]:
-            for task in sorted(pathlib.Path(f"/proc/{pid}/task").iterdir()):
-                name = (task / "comm").read_text().strip()
-                print(name, status(task / "status", "voluntary_ctxt_switches"))
+        case ["watch", seconds, *engines]:
+            print(json.dumps(watch(float(seconds), dict(e.split("=") for e in engines))))
         case _:
             raise SystemExit(__doc__)
 
