@@ -79,17 +79,12 @@ static unsigned choose_workers(const struct tunnel_options *options)
     return workers < TUNNEL_MAX_WORKERS ? workers : TUNNEL_MAX_WORKERS;
 }
 
-/* Receiver indices are dealt to the workers in turn, so that sessions spread evenly and load
- * rebalances at each rekey. */
+/* All sessions of a peer go to the worker that the peer was dealt to: if a rekey moved it, the new
+ * worker could overtake what the former has still to read (pitfall 35). */
 static bool deal_index(void *context, uint32_t index)
 {
     struct tunnel *tunnel = context;
-    if (!tunnel->udp.steering)
-        return true;
-    if (udp_steer(&tunnel->udp, index) != tunnel->index_draws % tunnel->worker_count)
-        return false;
-    tunnel->index_draws++;
-    return true;
+    return !tunnel->udp.steering || udp_steer(&tunnel->udp, index) == tunnel->index_worker;
 }
 
 static int init_thread(struct tunnel *tunnel, struct thread *t, unsigned worker, bool data,

@@ -85,7 +85,8 @@ struct tunnel {
     uint32_t label_floor_nanoseconds, label_sent_nanoseconds;
 
     _Atomic uint64_t staged_bytes; /* of all peers */
-    uint64_t index_draws;          /* under the index lock: sessions are dealt to workers in turn */
+    uint32_t peers_created;        /* config_lock: peers are dealt to workers in turn */
+    unsigned index_worker; /* handshake thread: the worker of the peer an index is drawn for */
 
     struct timer_queue timers;
     int control_wake, control_timer;

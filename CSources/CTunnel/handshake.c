@@ -170,6 +170,7 @@ static uint32_t renew_index(struct peer *peer)
 {
     struct tunnel *tunnel = peer->tunnel;
     handshake_entry_retire(peer->handshake_entry, tunnel->indices, &tunnel->epoch);
+    tunnel->index_worker = peer->worker;
     peer->handshake_entry =
         atomic_load(&peer->dead) ? NULL : handshake_entry_create(peer, tunnel->indices);
     return peer->handshake_entry ? peer->handshake_entry->entry.index : 0;

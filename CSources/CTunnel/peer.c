@@ -12,6 +12,7 @@ struct peer *peer_create(struct tunnel *tunnel, const uint8_t public_key[KEY_LEN
         return NULL;
     memset(p, 0, sizeof *p);
     p->tunnel = tunnel;
+    p->worker = tunnel->peers_created++ % tunnel->worker_count;
     memcpy(p->public_key, public_key, KEY_LENGTH);
     atomic_init(&p->references, 1);
     pthread_mutex_init(&p->lock, NULL);

@@ -30,6 +30,7 @@ struct peer {
     _Atomic uint32_t references;
     _Atomic bool dead; /* removed from the configuration; set under `lock` */
     struct epoch_item retired;
+    uint32_t worker;                /* that receives from it; never changes */
     uint8_t public_key[KEY_LENGTH]; /* never changes: read without `lock`, unlike the handshake's */
 
     /* Under tunnel.config_lock and, for writing, tunnel.peers_lock. */

@@ -416,6 +416,37 @@ static void pitfall_55_indices_share_nothing_with_each_other(void **state)
         assert_in_range(ones[bit], COUNT / 2 - 64, COUNT / 2 + 64);
 }
 
+static void four_workers(struct tunnel_options *options)
+{
+    options->workers = 4;
+}
+
+static void pitfall_35_every_session_of_a_peer_goes_to_the_same_worker(void **state)
+{
+    (void)state;
+    unsigned worker[SIM_NODES];
+    sim_start(4, four_workers);
+    sim.node[0].tunnel->udp.steering = true;
+    for (int i = 1; i < 4; i++) {
+        sim_add_peer(0, i, true, 0);
+        sim_add_peer(i, 0, false, 0);
+    }
+    for (int round = 0; round < 20; round++) {
+        for (int i = 1; i < 4; i++) {
+            assert_true(sim_carries(0, i));
+            struct session *s = atomic_load(&sim_peer(0, i)->current_session);
+            unsigned to = udp_steer(&sim.node[0].tunnel->udp, s->entry.index);
+            if (!round)
+                worker[i] = to;
+            assert_int_equal(to, worker[i]);
+        }
+        sim_advance(SECONDS(200));
+    }
+    for (int i = 2; i < 4; i++) /* and peers spread */
+        assert_int_not_equal(worker[i], worker[i - 1]);
+    sim_stop();
+}
+
 int main(void)
 {
 #define NEW(name)  cmocka_unit_test_setup_teardown(name, strangers, stop)
@@ -441,6 +472,7 @@ int main(void)
         PAIR(pitfall_53_a_restart_with_an_earlier_clock_needs_the_persisted_floor),
         PAIR(pitfall_53_a_peer_added_again_after_the_clock_went_back_is_not_refused),
         PAIR(pitfall_55_indices_share_nothing_with_each_other),
+        cmocka_unit_test(pitfall_35_every_session_of_a_peer_goes_to_the_same_worker),
     };
     return cmocka_run_group_tests_name("engine: handshake", tests, NULL, NULL);
 }

@@ -389,9 +389,8 @@ static void *reconfigure(void *argument)
     return NULL;
 }
 
-/* Packets may be lost while the link is down or the port moves. What comes, comes in order with one
- * worker; with several, a new session may be dealt to another one, which overtakes what
- * the former has still to read. */
+/* Packets may be lost while the link is down or the port moves. With one worker what comes, comes
+ * in order; with several, a rebind replaces their sockets one after the other. */
 static uint32_t drain_some(struct end *at, bool ordered)
 {
     uint32_t flow = 0, sequence = 0, count = 0;

@@ -391,9 +391,7 @@ int udp_set_fwmark(struct udp *udp, uint32_t fwmark)
 
 unsigned udp_steer(const struct udp *udp, uint32_t receiver_index)
 {
-    (void)udp;
-    (void)receiver_index;
-    return 0;
+    return receiver_index % udp->worker_count;
 }
 
 /* ---- tun_open.c, link.c -------------------------------------------------------------------- */
