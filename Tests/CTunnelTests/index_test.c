@@ -277,7 +277,8 @@ static void *change_table(void *argument)
 {
     _Atomic uint32_t *mine = argument;
     struct owner *held[HELD] = {0};
-    for (unsigned i = 0; i < ROUNDS; i++) {
+    /* At least until a reader met an entry that changes: on a busy machine that takes longer. */
+    for (unsigned i = 0; i < ROUNDS || !atomic_load(&found); i++) {
         struct owner **slot = &held[i * 7 % HELD];
         if (!*slot) {
             *slot = owner_create();
