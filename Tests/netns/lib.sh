@@ -163,7 +163,11 @@ topology_pair() {
 
 # ---- engines -----------------------------------------------------------------------------------
 
-engine_answers() { in_ns "$1" wg show "$2" listen-port; }
+# wg removes a socket that refuses it, as one does that is bound and does not listen yet: so it is
+# asked only once the socket listens.
+engine_answers() {
+    in_ns "$1" ss -H -x -l | grep -qF "/$2.sock" && in_ns "$1" wg show "$2" listen-port
+}
 
 # engine_start NAMESPACE INTERFACE PROGRAM [ARGUMENT…]: returns when its socket answers.
 engine_start() {

@@ -58,7 +58,7 @@ in_ns "$C" ip link set "$WA" up
 expect_ping "ping from the new namespace" "$C" 10.77.0.2
 expect_ping "ping to the new namespace" "$B" 10.77.0.1
 expect "outer sockets stay in the old one" listens "$A" u 500
-expect "the engine runs and answers" engine_answers "$C" "$WA"
+expect "the engine runs and answers" in_ns "$C" wg show "$WA" listen-port
 run in_ns "$C" ip link set "$WA" down
 run in_ns "$C" ip link set "$WA" up
 expect_ping "ping after down and up there" "$C" 10.77.0.2
