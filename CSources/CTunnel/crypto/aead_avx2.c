@@ -95,7 +95,7 @@ AVX2 static bool group_cut(struct group *group, struct chunk *chunk)
     group->keys = lane;
 
     struct place at = chunk->cut;
-    while (at.packet < chunk->count) {
+    while (chunk->keys_cut == chunk->count && at.packet < chunk->count) {
         const struct aead_packet *packet = &chunk->packets[at.packet];
         const uint32_t left = packet->length - at.bytes;
         const uint32_t room = (uint32_t)(CHACHA20_LANES - lane) * CHACHA20_BLOCK;
