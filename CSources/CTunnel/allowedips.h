@@ -42,7 +42,8 @@ void allowedips_remove_all(struct allowedips *table, struct allowedips_owner *ow
 void allowedips_mark(struct allowedips_owner *owner);
 void allowedips_sweep(struct allowedips *table, struct allowedips_owner *owner);
 
-/* Inside an epoch section. `address` is 4 or 16 bytes, network order, any alignment. NULL: nobody. */
+/* Inside an epoch section. `address` is 4 or 16 bytes, network order, any alignment. NULL: nobody.
+ */
 struct allowedips_owner *allowedips_lookup4(const struct allowedips *table, const uint8_t *address);
 struct allowedips_owner *allowedips_lookup6(const struct allowedips *table, const uint8_t *address);
 

@@ -47,7 +47,7 @@ struct udp {
     _Atomic bool bound; /* false: nothing may be sent yet */
     uint16_t port;      /* guarded by the configuration lock, like the two below */
     uint32_t fwmark;
-    _Atomic bool steering; /* also read where indices are drawn */
+    _Atomic bool steering;       /* also read where indices are drawn */
     bool gso_usable, gro_usable; /* fixed after udp_init(): what kernel and options allow */
 };
 

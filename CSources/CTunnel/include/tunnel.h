@@ -25,7 +25,8 @@ struct tunnel;
 
 /* ---- creation ------------------------------------------------------------------------------ */
 
-/* Every rung of the offload ladder can be switched off; what the kernel lacks is found by probing. */
+/* Every rung of the offload ladder can be switched off; what the kernel lacks is found by probing.
+ */
 struct tunnel_options {
     char name[TUNNEL_NAME_CAPACITY]; /* interface name, NUL-terminated */
     int tun_fd;                      /* an open TUN descriptor to take over, or -1 to create one */
@@ -40,7 +41,7 @@ struct tunnel_options {
     bool no_udp_gro;                 /* UDP: no UDP_GRO on receive */
     bool no_sendmmsg;                /* UDP: one sendto per packet */
     bool no_steering;                /* no BPF on the SO_REUSEPORT group, no TUN steering */
-    char aead[16];                   /* "" (measure and choose), "libsodium", "libcrypto", "ipsec-mb" */
+    char aead[16];                   /* "" (measure and choose) or a name of aead_backends */
 };
 
 /* Fills `options` with the defaults: tun_fd -1, everything else 0. */
@@ -116,8 +117,9 @@ int tunnel_set_device(struct tunnel *tunnel, const struct tunnel_device_change *
 
 enum tunnel_peer_fields {
     TUNNEL_PEER_REMOVE = 1 << 0,
-    TUNNEL_PEER_UPDATE_ONLY = 1 << 1,         /* a peer that does not exist is not created */
-    TUNNEL_PEER_REPLACE_ALLOWED_IPS = 1 << 2, /* prefixes not listed are dropped, listed ones stay */
+    TUNNEL_PEER_UPDATE_ONLY = 1 << 1, /* a peer that does not exist is not created */
+    TUNNEL_PEER_REPLACE_ALLOWED_IPS = 1
+                                      << 2, /* prefixes not listed are dropped, listed ones stay */
     TUNNEL_PEER_PRESHARED_KEY = 1 << 3,
     TUNNEL_PEER_ENDPOINT = 1 << 4,
     TUNNEL_PEER_KEEPALIVE = 1 << 5,
