@@ -185,6 +185,7 @@ static void pitfall_24_ipv6_fragments_to_the_learned_path_mtu(void **state)
 int main(void)
 {
     alarm(100);
+    stay_on_one_cpu();
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(pitfall_24_ipv4_leaves_df_clear_and_routers_fragment),

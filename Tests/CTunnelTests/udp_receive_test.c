@@ -368,6 +368,7 @@ static void untouched_buffers_cost_no_memory(void **state)
 int main(void)
 {
     alarm(100);
+    stay_on_one_cpu();
     enter_new_namespace();
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {

@@ -519,6 +519,7 @@ static void pitfall_48_link_local_destination_is_reached_through_its_scope(void 
 int main(void)
 {
     alarm(100);
+    stay_on_one_cpu();
     enter_new_namespace();
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {

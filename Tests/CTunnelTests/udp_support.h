@@ -204,6 +204,16 @@ static inline struct datagram *expect_segments(int fd, const struct udp_train *t
     return &d;
 }
 
+/* A veth pair queues per CPU: a sender that the scheduler moves between two sends may see its
+ * packets overtake each other. Tests that compare the order call this first. */
+static inline void stay_on_one_cpu(void)
+{
+    cpu_set_t cpus;
+    CPU_ZERO(&cpus);
+    CPU_SET(sched_getcpu(), &cpus);
+    assert_return_code(sched_setaffinity(0, sizeof cpus, &cpus), errno);
+}
+
 static inline size_t segments_of(const struct udp_train *t)
 {
     return (t->length + t->segment_size - 1) / t->segment_size;
