@@ -37,6 +37,7 @@ struct avx2_worker {
     struct aead_worker base;
     struct poly1305_key poly_keys[CHUNK];
     _Alignas(32) uint8_t keystream[CHACHA20_LANES][CHACHA20_BLOCK];
+    __m256i resting[4]; /* state words 8-11 */
     struct poly1305 poly;
 };
 
@@ -275,8 +276,7 @@ AVX2 static void group_run(const struct group *group, struct chunk *chunk, struc
     const uint8_t *data = turns ? ciphertext(chunk, chunk->poly.packet) + chunk->poly.bytes : NULL;
     const struct poly1305_key *key = turns ? poly_key(chunk) : NULL;
     struct poly1305 poly = chunk->worker->poly;
-    __m256i c[4];
-    struct chacha20 x = {.c_rest = c};
+    struct chacha20 x = {.c_rest = chunk->worker->resting};
 
     if (turns > CHACHA20_DOUBLE_ROUNDS)
         turns = CHACHA20_DOUBLE_ROUNDS;
@@ -377,6 +377,7 @@ static void forget(struct aead_worker *base)
     struct avx2_worker *worker = (struct avx2_worker *)base;
     sodium_memzero(worker->poly_keys, sizeof(worker->poly_keys));
     sodium_memzero(worker->keystream, sizeof(worker->keystream));
+    sodium_memzero(worker->resting, sizeof(worker->resting));
     sodium_memzero(&worker->poly, sizeof(worker->poly));
     sodium_stackzero(2048); /* what the functions above kept in their frames */
 }
