@@ -59,8 +59,7 @@ struct chunk {
     struct place cut;  /* the first byte whose block is in none */
     size_t keys;       /* packets whose Poly1305 key is known */
     struct place done; /* the first byte not encrypted or decrypted */
-    struct place poly; /* the first byte not authenticated; of packets[poly.packet].. */
-    bool poly_begun;   /* ..whose state is in worker->poly */
+    struct place poly; /* the first byte not authenticated; its packet's state is worker->poly */
     size_t opened;
 };
 
@@ -196,7 +195,7 @@ static struct place ready(const struct chunk *chunk)
 /* How many whole blocks of the packet being authenticated lie before `end`. */
 static size_t poly_blocks(const struct chunk *chunk, struct place end)
 {
-    if (!chunk->poly_begun || !before(chunk->poly, end))
+    if (chunk->poly.packet >= chunk->keys || !before(chunk->poly, end))
         return 0;
     const uint32_t limit =
         chunk->poly.packet < end.packet ? chunk->packets[chunk->poly.packet].length : end.bytes;
@@ -204,10 +203,9 @@ static size_t poly_blocks(const struct chunk *chunk, struct place end)
 }
 
 /* The last bytes, the lengths (RFC 8439 §2.8; no associated data) and the tag. */
-AVX2 static void poly_end(struct chunk *chunk)
+AVX2 static void poly_end(struct chunk *chunk, struct poly1305 poly)
 {
     struct aead_packet *packet = &chunk->packets[chunk->poly.packet];
-    struct poly1305 *poly = &chunk->worker->poly;
     const struct poly1305_key *key = poly_key(chunk);
     const uint8_t *data = ciphertext(chunk, chunk->poly.packet) + chunk->poly.bytes;
     const uint32_t left = packet->length - chunk->poly.bytes;
@@ -219,10 +217,10 @@ AVX2 static void poly_end(struct chunk *chunk)
         memcpy(last[0], data, left);
     memcpy(last[1] + 8, &length, sizeof(length));
     if (left)
-        poly1305_blocks(poly, key, last[0], 2);
+        poly1305_blocks(&poly, key, last[0], 2);
     else
-        poly1305_blocks(poly, key, last[1], 1);
-    poly1305_finish(poly, key, tag);
+        poly1305_blocks(&poly, key, last[1], 1);
+    poly1305_finish(&poly, key, tag);
     if (chunk->sealing) {
         memcpy(packet->destination + packet->length, tag, sizeof(tag));
     } else {
@@ -235,35 +233,31 @@ AVX2 static void poly_end(struct chunk *chunk)
             sodium_memzero(packet->destination, packet->length);
     }
     chunk->poly = (struct place){chunk->poly.packet + 1, 0};
-    chunk->poly_begun = false;
+    chunk->worker->poly = (struct poly1305){0};
 }
 
-/* Ends the current packet where only its end is left, and begins the next where there is a key. */
-AVX2 static void poly_turn(struct chunk *chunk, struct place end)
+/* Ends the current packet where only its end is left and there. */
+static void poly_end_if_left(struct chunk *chunk, struct place end)
 {
-    if (chunk->poly_begun && chunk->poly.packet < end.packet &&
+    if (chunk->poly.packet < chunk->keys && chunk->poly.packet < end.packet &&
         chunk->packets[chunk->poly.packet].length - chunk->poly.bytes < POLY1305_BLOCK)
-        poly_end(chunk);
-    if (!chunk->poly_begun && chunk->poly.packet < chunk->keys) {
-        chunk->worker->poly = (struct poly1305){0};
-        chunk->poly_begun = true;
-    }
+        poly_end(chunk, chunk->worker->poly);
 }
 
 /* Authenticates up to `target` by itself. */
 AVX2 static void poly_catch_up(struct chunk *chunk, struct place target)
 {
-    for (;;) {
-        poly_turn(chunk, target);
-        if (!before(chunk->poly, target))
-            return;
+    while (before(chunk->poly, target)) {
         const uint8_t *data = ciphertext(chunk, chunk->poly.packet) + chunk->poly.bytes;
         const size_t blocks = poly_blocks(chunk, target);
         struct poly1305 poly = chunk->worker->poly;
         if (blocks)
             poly1305_blocks(&poly, poly_key(chunk), data, blocks);
-        chunk->worker->poly = poly;
         chunk->poly.bytes += (uint32_t)blocks * POLY1305_BLOCK;
+        if (chunk->poly.packet < target.packet)
+            poly_end(chunk, poly);
+        else
+            chunk->worker->poly = poly;
     }
 }
 
@@ -293,7 +287,7 @@ static struct stretch poly_stretch(struct chunk *chunk, struct place end, size_t
 __attribute__((noinline)) static struct stretch poly_next_packet(struct chunk *chunk,
                                                                  struct place end, size_t turns)
 {
-    if (!chunk->poly_begun || chunk->poly.packet >= end.packet)
+    if (chunk->poly.packet >= chunk->keys || chunk->poly.packet >= end.packet)
         return (struct stretch){0};
     poly_catch_up(chunk, (struct place){chunk->poly.packet + 1, 0});
     return poly_stretch(chunk, end, turns);
@@ -345,12 +339,13 @@ static void run_chunk(struct chunk *chunk)
 {
     /* A group is cut before the one ahead of it is run: its lanes, written word by word, have
      * reached the cache when they are read as vectors. */
-    struct group groups[2] = {0};
+    struct group groups[2];
     struct group *group = &groups[0], *following = &groups[1];
 
+    chunk->worker->poly = (struct poly1305){0};
     for (bool more = group_cut(group, chunk); more;) {
         more = group_cut(following, chunk);
-        poly_turn(chunk, ready(chunk));
+        poly_end_if_left(chunk, ready(chunk));
         group_run(group, chunk, ready(chunk));
         group_take_keys(group, chunk);
         if (!chunk->sealing)
