@@ -45,6 +45,9 @@ final class Client {
     /// Answers wait: nothing is read meanwhile, so that they stay bounded.
     var wantsWrite: Bool { !output.isEmpty }
 
+    /// Bytes of answers that the client has not taken yet.
+    var pending: Int { output.count - written }
+
     /// Between operations, with nothing left to tell.
     var isIdle: Bool {
         guard !wantsWrite else { return false }
@@ -52,6 +55,14 @@ final class Client {
         case .control(let connection): !connection.isWithinOperation
         case .state(let connection): !connection.isWithinOperation
         }
+    }
+
+    /// Ends the conversation where it is; what was not read is erased.
+    func cutOff() {
+        erase(&output)
+        output = []
+        written = 0
+        isOver = true
     }
 
     /// Reads what is there, at most one buffer, and answers as far as the socket takes it.

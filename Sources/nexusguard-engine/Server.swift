@@ -9,6 +9,9 @@ struct Server: ~Copyable {
     static let clientLimit = 64
     /// A connection without a byte for this long is closed (C101).
     static let idleLimit: Int64 = 30_000
+    /// Answers that wait to be read, all clients together, in bytes; beyond it whoever has not read
+    /// for longest is cut off. A single answer may be larger.
+    static let pendingLimit = 8 << 20
     /// How long not to accept when the process has no descriptor to spare and no client to close.
     static let exhaustionPause: Int64 = 1_000
 
@@ -87,15 +90,27 @@ struct Server: ~Copyable {
     }
 
     private mutating func serveClients(firstEntry: Int, now: Int64) {
-        for (offset, client) in clients.enumerated() {
+        for (offset, client) in clients.enumerated() where !client.isOver {
             let entry = firstEntry + offset
             if client.wantsWrite {
                 if poller.isWritable(entry) { client.flush(now: now) }
             } else if poller.isReadable(entry) {
                 client.readSome(using: &buffer, now: now)
+                limitPending()
             }
         }
         clients.removeAll { $0.isOver || now - $0.lastActivity >= Self.idleLimit }
+    }
+
+    /// Called after each answer, so that no round of many requests passes the limit.
+    private func limitPending() {
+        while clients.reduce(0, { $0 + $1.pending }) > Self.pendingLimit {
+            let waiting = clients.filter(\.wantsWrite)
+            guard waiting.count > 1,
+                let victim = waiting.min(by: { $0.lastActivity < $1.lastActivity })
+            else { return }
+            victim.cutOff()
+        }
     }
 
     private mutating func acceptControl(_ engine: Engine, now: Int64) {
