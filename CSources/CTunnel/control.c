@@ -91,16 +91,15 @@ void tunnel_link_down(struct tunnel *tunnel)
 static void follow_link(struct tunnel *tunnel)
 {
     pthread_mutex_lock(&tunnel->link_lock);
-    struct tun_link_state before = tunnel->link, now = before;
+    struct tun_link_state now = tunnel->link;
     pthread_mutex_unlock(&tunnel->link_lock);
-    if (before.gone)
-        return;
 
     tun_monitor_read(tunnel->monitor_fd, &now);
     if (now.gone) {
         /* Moved to another namespace, which we cannot watch: the device lives on (pitfall 60), so
          * it counts as up; should it be deleted, its descriptor says so. */
         now.up = true;
+        tunnel_end_monitor(tunnel);
         tunnel_log(tunnel, TUNNEL_LOG_INFO,
                    "interface %s left this network namespace; its link state is no longer followed",
                    now.name);
@@ -147,11 +146,12 @@ void *control_thread(void *argument)
     struct pollfd fds[] = {
         {.fd = tunnel->control_wake, .events = POLLIN},
         {.fd = tunnel->control_timer, .events = POLLIN},
-        {.fd = tunnel->monitor_fd, .events = POLLIN},
+        {.events = POLLIN},
     };
 
     while (!atomic_load(&tunnel->stopping)) {
         uint64_t drained;
+        fds[2].fd = tunnel->monitor_fd; /* -1 once the link is out of sight */
         arm_timer(tunnel->control_timer, control_step(t));
         if (poll(fds, 3, -1) < 0)
             continue;

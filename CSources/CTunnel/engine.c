@@ -168,12 +168,19 @@ static int init_descriptors(struct tunnel *tunnel)
     return tunnel->monitor_fd < 0 ? tunnel->monitor_fd : 0;
 }
 
+void tunnel_end_monitor(struct tunnel *tunnel)
+{
+    close(tunnel->monitor_fd);
+    tunnel->monitor_fd = -1;
+}
+
 /* After the monitor is open, so that no change is lost between the two. */
 static void init_link(struct tunnel *tunnel)
 {
     if (!tun_link_query(tunnel->tun.name, &tunnel->link)) {
         tunnel->link.gone = true; /* a descriptor from another namespace */
         tunnel->link.up = true;
+        tunnel_end_monitor(tunnel);
     }
     memcpy(tunnel->link.name, tunnel->tun.name, sizeof tunnel->link.name);
     atomic_store(&tunnel->mtu, tunnel->link.mtu ? tunnel->link.mtu : DEFAULT_MTU);

@@ -90,7 +90,7 @@ struct tunnel {
 
     struct timer_queue timers;
     int control_wake, control_timer;
-    int monitor_fd;
+    int monitor_fd; /* control thread; -1 once the link left this network namespace */
     pthread_mutex_t link_lock;
     struct tun_link_state link;
 
@@ -138,6 +138,8 @@ void tunnel_remove_peer(struct tunnel *tunnel, struct peer *peer);
 /* Link events (control thread). */
 void tunnel_link_up(struct tunnel *tunnel);
 void tunnel_link_down(struct tunnel *tunnel);
+/* The link is out of sight: news of other links, which nobody would read, must not wake. */
+void tunnel_end_monitor(struct tunnel *tunnel);
 
 /* One turn of the control thread: what is due is done, what the epoch passed is freed. Returns the
  * next deadline, UINT64_MAX: none. */

@@ -62,6 +62,13 @@ expect "the engine runs and answers" in_ns "$C" wg show "$WA" listen-port
 run in_ns "$C" ip link set "$WA" down
 run in_ns "$C" ip link set "$WA" up
 expect_ping "ping after down and up there" "$C" 10.77.0.2
+wakeups() { python3 "$HERE/observe.py" state "$WA" 'd["control_wakeups"]'; }
+WOKEN=$(wakeups)
+run in_ns "$A" ip link add "${P}x" type veth peer name "${P}y"
+for _ in 1 2 3 4 5; do run in_ns "$A" ip link set "${P}x" up; done
+WOKEN=$(($(wakeups) - WOKEN))
+# A loop that reads no news turns some hundred thousand times meanwhile.
+expect "links of the old namespace do not keep it awake ($WOKEN wake-ups)" test "$WOKEN" -lt 50
 
 step "pitfall 60: the link is deleted, the engine ends"
 run in_ns "$C" ip link del "$WA"
