@@ -8,7 +8,7 @@ enum Program {
     /// Returns the exit code.
     static func main() -> UInt8 {
         do throws(Failure) {
-            var settings = try Settings(arguments: Array(CommandLine.arguments.dropFirst()))
+            var settings = try Settings(arguments: try arguments())
             switch settings.request {
             case .help:
                 StandardStream.output.write(helpText())
@@ -24,6 +24,17 @@ enum Program {
             StandardStream.error.write("\(programName): \(error.message)\n")
             return error.code
         }
+    }
+
+    /// Without the program's name.
+    private static func arguments() throws(Failure) -> [String] {
+        // Swift's run-time library reads them from /proc/self/cmdline.
+        guard !CommandLine.arguments.isEmpty else {
+            throw Failure(
+                code: ExitCode.failed,
+                "cannot read the command line from /proc/self/cmdline; mount /proc")
+        }
+        return Array(CommandLine.arguments.dropFirst())
     }
 
     private static func takeOverDescriptors(_ settings: inout Settings) throws(Failure) {
