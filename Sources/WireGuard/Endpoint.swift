@@ -57,13 +57,7 @@ public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
         } else {
             text.append(UInt8(ascii: "["))
             address.append(to: &text)
-            switch zone {
-            case .index(let index):
-                text.append(UInt8(ascii: "%"))
-                text.append(decimal: UInt64(index))
-            case .name(let name): text.append("%" + name)
-            case nil: break
-            }
+            zone?.append(to: &text)
             text.append(UInt8(ascii: "]"))
         }
         text.append(UInt8(ascii: ":"))
@@ -78,6 +72,15 @@ public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension Endpoint.Zone {
+    /// With the `%` in front.
+    func append(to text: inout [UInt8]) {
+        text.append(UInt8(ascii: "%"))
+        switch self {
+        case .index(let index): text.append(decimal: UInt64(index))
+        case .name(let name): text.append(name)
+        }
+    }
+
     /// A number is an index; anything else is a name of 1–15 characters (IFNAMSIZ of if.h) that
     /// Linux would allow for an interface: no `/`, no blank; and nothing that would end it early.
     init?(_ text: Span<UInt8>) {
