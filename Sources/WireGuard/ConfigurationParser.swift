@@ -163,10 +163,14 @@ struct ConfigurationParser {
     private mutating func readHeader(_ line: Span<UInt8>, _ content: Range<Int>) {
         endPeer()
         let column = column(of: content.lowerBound, in: line)
+        let name = copy(
+            line.extracting(
+                trimmed(
+                    line,
+                    content.lowerBound + 1..<max(content.lowerBound + 1, content.upperBound - 1))),
+            blanks: !lenient)
         guard line[content.upperBound - 1] == UInt8(ascii: "]"),
-            let header = ConfigurationSection(
-                line.extracting(
-                    trimmed(line, content.lowerBound + 1..<content.upperBound - 1)))
+            let header = ConfigurationSection(name.span)
         else {
             section = .skipped
             return refuse(
@@ -247,7 +251,8 @@ struct ConfigurationParser {
         if let meant = ConfigurationKey.nearest(to: name.span) {
             return refuse(.misspelled(meant), start, shown)
         }
-        guard let identifier = Identifier(name.span) else { return refuse(.badName, start, shown) }
+        guard name.count <= UnknownSetting.longestName, let identifier = Identifier(name.span)
+        else { return refuse(.badName, start, shown) }
         guard section != .none else { return refuse(.outside, start, shown) }
         var value: ConfigurationText?
         if !range.isEmpty || isCut {

@@ -237,10 +237,14 @@ public struct UnknownSetting: Equatable, Sendable, CustomStringConvertible, Cust
     /// nil: nothing after the `=`.
     public let value: ConfigurationText?
 
-    /// nil for a name that is one of ours, or nearly.
+    /// A line that lost its name or its first `=` may end in that of a key's base64, and the key
+    /// must not become a name: names print.
+    static let longestName = 24
+
+    /// nil for a name that is one of ours, or nearly, or longer than 24 characters.
     public init?(name: Identifier, value: ConfigurationText?) {
         let text = [UInt8](name.description.utf8)
-        guard ConfigurationKey(text.span) == nil,
+        guard text.count <= Self.longestName, ConfigurationKey(text.span) == nil,
             ConfigurationKey.nearest(to: text.span) == nil
         else { return nil }
         self.name = name

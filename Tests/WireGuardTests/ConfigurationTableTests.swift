@@ -98,6 +98,12 @@ private let textRows: [Row] = [
     Row(interface + "[Peer]\nAllowedIPs = 10.0.0.0/8", .refused([.missingPublicKey])),
     Row(interface + "AllowedIPs = 10.0.0.0/8", .refused([.wrongSection(.allowedIPs)])),
     Row(peer + "ListenPort = 5", .refused([.wrongSection(.listenPort)])),
+    Row(
+        interface + "[P eer]\nPublicKey = \(key2)", .refused([.unknownSection]),
+        lenient: .reads("[Peer]")),
+    Row(interface + "[", .refused([.unknownSection])),
+    Row(interface + key1, .refused([.badName])),
+    Row(interface + "PresharedKey \(key1)", .refused([.badName])),
     Row(interface + "nonsense", .refused([.notSetting])),
 ]
 
