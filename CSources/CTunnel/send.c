@@ -30,6 +30,7 @@ struct sender {
     uint8_t *frame; /* one frame as read from the TUN device */
     uint8_t *slab;  /* the run: header, ciphertext, tag, header, … */
     struct run run;
+    uint32_t last_batch; /* packets of the batch before */
     struct aead_packet packets[MAX_BATCH_PACKETS];
 };
 
@@ -308,6 +309,9 @@ bool send_batch(struct thread *t)
         switch (tun_read(t->queue, &header, t->sender->frame, &length)) {
         case TUN_READ_FRAME:
             packets += send_frame(t, &header, length, now);
+            /* Where packets come one by one this one does not wait for a look at the next. */
+            if (t->sender->last_batch <= 1)
+                run_flush(t, now);
             break;
         case TUN_READ_ENDED:
             tunnel_end(tunnel);
@@ -320,6 +324,7 @@ bool send_batch(struct thread *t)
         }
     }
     run_flush(t, now);
+    t->sender->last_batch = packets;
     epoch_leave(t->reader);
     return more;
 }

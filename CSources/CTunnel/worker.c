@@ -99,12 +99,17 @@ void *worker_primary(void *argument)
         if (sleep_in_poll(t, fds, COUNT, -1, &meter) < 0)
             continue;
         drain(&fds[WAKE]);
-        if (fds[TUN].revents)
-            meter.sent += send_batches(t);
+        uint64_t received = 0;
         if (!split) {
-            meter.received += receive_batches(t, &fds[V4], &t->sockets->v4);
-            meter.received += receive_batches(t, &fds[V6], &t->sockets->v6);
+            received += receive_batches(t, &fds[V4], &t->sockets->v4);
+            received += receive_batches(t, &fds[V6], &t->sockets->v6);
         }
+        /* The stack answers within the write to the device (an echo, an ACK): what it answered is
+         * there already, without asking poll() for it. */
+        bool readable = fds[TUN].revents != 0;
+        if (readable || received)
+            meter.sent += send_batches(t) - !readable;
+        meter.received += received;
         int busy = meter_read(&meter);
         if (busy < 0)
             continue;
