@@ -310,7 +310,7 @@ bool send_batch(struct thread *t)
         case TUN_READ_FRAME:
             packets += send_frame(t, &header, length, now);
             /* Where packets come one by one this one does not wait for a look at the next. */
-            if (t->sender->last_batch <= 1)
+            if (packets == 1 && t->sender->last_batch <= 1)
                 run_flush(t, now);
             break;
         case TUN_READ_ENDED:

@@ -149,17 +149,6 @@ static bool stopped(const struct peer_timers *t)
     return atomic_load_explicit(&t->stopped, memory_order_relaxed);
 }
 
-/* Spreads peers that began together; nothing secret depends on it, so no system call either:
- * splitmix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014) of the
- * instant and the peer. */
-static uint64_t jitter(const struct peer_timers *t, uint64_t now)
-{
-    uint64_t x = (now ^ (uint64_t)(uintptr_t)t) + 0x9e3779b97f4a7c15;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
-    x = (x ^ x >> 27) * 0x94d049bb133111eb;
-    return (x ^ x >> 31) % REKEY_TIMEOUT_JITTER;
-}
-
 void timers_init(struct peer_timers *t, struct timer_queue *queue)
 {
     *t = (struct peer_timers){.queue = queue, .position = NOWHERE};
@@ -201,7 +190,7 @@ void timers_resume(struct peer_timers *t, uint64_t now)
 void timers_data_sent(struct peer_timers *t, uint64_t now)
 {
     if (!pending(t, TIMER_NEW_HANDSHAKE) && !stopped(t))
-        arm(t, TIMER_NEW_HANDSHAKE, now + NEW_HANDSHAKE_TIME + jitter(t, now));
+        arm(t, TIMER_NEW_HANDSHAKE, now + NEW_HANDSHAKE_TIME + timers_jitter(t, now));
 }
 
 void timers_data_received(struct peer_timers *t, uint64_t now)
@@ -234,7 +223,7 @@ void timers_authenticated_traversal(struct peer_timers *t, uint64_t now)
 void timers_handshake_initiated(struct peer_timers *t, uint64_t now)
 {
     if (!stopped(t))
-        arm(t, TIMER_RETRANSMIT_HANDSHAKE, now + REKEY_TIMEOUT + jitter(t, now));
+        arm(t, TIMER_RETRANSMIT_HANDSHAKE, now + REKEY_TIMEOUT + timers_jitter(t, now));
 }
 
 void timers_handshake_complete(struct peer_timers *t)

@@ -91,6 +91,10 @@ void timers_session_derived(struct peer_timers *timers, uint64_t now);
 /* The persistent keepalive interval is `seconds`; switched on, the first one is due at once. */
 void timers_set_persistent(struct peer_timers *timers, uint16_t seconds, uint64_t now);
 
+/* Below REKEY_TIMEOUT_JITTER, of the peer and the instant: spreads peers that began together.
+ * Nothing secret depends on it, so it costs no system call. */
+uint64_t timers_jitter(const struct peer_timers *timers, uint64_t now);
+
 /* ---- decision ------------------------------------------------------------------------------ */
 
 /* What is due now (enum timer_action); updates the deadlines and schedules the peer again. Called

@@ -440,6 +440,12 @@ static void pitfall_59_a_train_never_mixes_ecn(void **state)
         uint8_t tos;
         size_t packets;
     } trains[] = {{2, 3}, {3, 2}, {0, 3}, {2, 1}, {1, 2}};
+    /* After a lone packet the next is taken for one too and goes out by itself. */
+    sim_send(0, 1, 1000);
+    sim_send(0, 1, 1001);
+    sim_settle();
+    sim_discard(&sim.node[1].delivered);
+    sim.train_count = 0;
     for (uint32_t i = 0; i < sizeof ecn; i++)
         send_with_tos(0, 1, ecn[i], i);
     sim_settle();
@@ -510,9 +516,28 @@ static void received_ecn_follows_rfc_6040(void **state)
 
 /* ---- batches ------------------------------------------------------------------------------- */
 
+static void a_lone_packet_does_not_wait_for_company(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 4; i++)
+        sim_send(0, 1, i);
+    sim_settle();
+    assert_int_equal(sim.train_count, 2);
+    assert_int_equal(sim.train[0].length, 96);
+    assert_int_equal(sim.train[1].length, 3 * 96);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_int_equal(sim_take(1), i);
+}
+
 static void a_batch_of_equal_packets_is_one_train(void **state)
 {
     (void)state;
+    /* After a lone packet the next is taken for one too and goes out by itself. */
+    sim_send(0, 1, 1000);
+    sim_send(0, 1, 1001);
+    sim_settle();
+    sim_discard(&sim.node[1].delivered);
+    sim.train_count = 0;
     for (uint32_t i = 0; i < 64; i++)
         sim_send(0, 1, i);
     sim_settle();
@@ -565,6 +590,7 @@ int main(void)
         PAIR(pitfall_59_a_train_never_mixes_ecn),
         PAIR(dscp_is_not_copied_out_and_ecn_is),
         PAIR(received_ecn_follows_rfc_6040),
+        PAIR(a_lone_packet_does_not_wait_for_company),
         PAIR(a_batch_of_equal_packets_is_one_train),
         STAR(packets_of_any_sizes_and_peers_keep_their_order),
     };
