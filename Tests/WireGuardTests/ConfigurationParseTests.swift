@@ -169,6 +169,19 @@ private func diagnostics(_ text: String, lenient: Bool = false) -> [String] {
         }
     }
 
+    @Test func c14_c93_pieces_of_a_key_are_not_shown_either() {
+        #expect(
+            diagnostics(interface + "abcd efg hijk lmnop") == [
+                "wg0.conf:3:1: neither a section nor a setting "
+                    + "\"abcd efg (4 characters) (5 characters)\"; "
+                    + "write NAME = VALUE, or # before a comment"
+            ])
+        #expect(
+            diagnostics(interface + "ListenPort = 5x=secret") == [
+                "wg0.conf:3:14: not a port \"5x\"; write a number from 0 to 65535"
+            ])
+    }
+
     @Test func c19_host_bits_are_cleared_and_said_once() throws {
         let parsed = try parse(
             interface + "[Peer]\nPublicKey = \(key2)\nAllowedIPs = 10.0.0.1/24, 10.1.0.1/24\n")
