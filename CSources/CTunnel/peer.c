@@ -161,6 +161,8 @@ bool peer_install_session(struct peer *peer, struct noise_session_keys *keys, ui
     }
     handshake_entry_retire(peer->handshake_entry, tunnel->indices, &tunnel->epoch);
     peer->handshake_entry = NULL;
+    /* The path may be wider by now; a train that it refuses again costs one call. */
+    atomic_store_explicit(&peer->no_gso, false, memory_order_relaxed);
 
     if (!initiator) {
         /* We may send under it only after the other side proved that it has it (pitfall 40). */

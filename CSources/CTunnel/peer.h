@@ -57,7 +57,7 @@ struct peer {
 
     /* Data threads append to what is staged rather than overtake it. */
     _Atomic bool staging;
-    _Atomic bool no_gso; /* a GSO train to this endpoint was too long for its path (pitfall 23) */
+    _Atomic bool no_gso; /* this session: a GSO train was too long for its path (pitfall 23) */
     _Atomic uint64_t last_initiation_sent_ns; /* 0: never */
 
     pthread_mutex_t data_lock; /* short: guards the endpoint and the sessions' replay windows */

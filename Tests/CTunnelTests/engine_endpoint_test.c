@@ -171,6 +171,53 @@ static void pitfall_49_a_handshake_retry_clears_the_source(void **state)
     assert_int_equal(initiations, 3);
 }
 
+/* ---- what its path carries ----------------------------------------------------------------- */
+
+static unsigned refused_trains;
+
+static int refuse_trains(const struct sim_train *train)
+{
+    if (train->segment == train->length)
+        return 0;
+    refused_trains++;
+    return EMSGSIZE;
+}
+
+/* Four packets at once, all of which arrive; in how many sends. */
+static size_t sends_for_four(uint32_t sequence)
+{
+    for (uint32_t i = 0; i < 4; i++)
+        sim_send(0, 1, sequence + i);
+    sim.train_count = 0;
+    sim_settle();
+    for (uint32_t i = 0; i < 4; i++)
+        assert_int_equal(sim_take(1), sequence + i);
+    return sim.train_count;
+}
+
+/* The path may have been too narrow for a moment only: an MTU set wrong and corrected, a learned
+ * one that expired. */
+static void pitfall_23_a_new_session_tries_trains_again(void **state)
+{
+    (void)state;
+    refused_trains = 0;
+    sim.fault = refuse_trains;
+    assert_int_equal(sends_for_four(10), 4);
+    assert_int_equal(sends_for_four(20), 4);
+    assert_int_equal(refused_trains, 1); /* not again under this session */
+
+    sim_advance(REKEY_AFTER_TIME + SECONDS(1));
+    assert_true(sim_carries(0, 1)); /* and begins the next */
+    assert_int_equal(sends_for_four(30), 4);
+    assert_int_equal(refused_trains, 2);
+
+    sim.fault = NULL;
+    sim_advance(REKEY_AFTER_TIME + SECONDS(1));
+    assert_true(sim_carries(0, 1));
+    assert_int_equal(sends_for_four(40),
+                     2); /* one by itself after a lone packet, three as a train */
+}
+
 int main(void)
 {
 #define PAIR(name) cmocka_unit_test_setup_teardown(name, connected, stop)
@@ -182,6 +229,7 @@ int main(void)
         PAIR(pitfall_49_replies_come_from_the_address_that_was_contacted),
         PAIR(pitfall_49_a_source_that_is_gone_is_cleared_and_the_packet_still_leaves),
         PAIR(pitfall_49_a_handshake_retry_clears_the_source),
+        PAIR(pitfall_23_a_new_session_tries_trains_again),
     };
     return cmocka_run_group_tests_name("engine: endpoints", tests, NULL, NULL);
 }
