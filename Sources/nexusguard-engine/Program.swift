@@ -5,6 +5,9 @@ import TunnelEngine
 /// The program's life in order: read the arguments, go to the background, open everything that
 /// needs rights, give the rights up, start the threads, tell that it is ready, serve, undo.
 enum Program {
+    /// How long an engine that is ending may take, in milliseconds.
+    private static let endingLimit: Int64 = 2_000
+
     /// Returns the exit code.
     static func main() -> UInt8 {
         do throws(Failure) {
@@ -84,7 +87,7 @@ enum Program {
         var settings = given
         do {
             let signals = try EndingSignals(hangupEnds: settings.foreground)
-            if settings.uapiDescriptor == nil { try Listener.probe(settings.controlPath) }
+            try requireNoOther(settings)
             let engine = try makeEngine(settings)
             settings.engine.name = engine.name  // a device handed in has a name of its own
             let control =
@@ -107,6 +110,24 @@ enum Program {
             throw error
         } catch {
             throw Failure(code: ExitCode.failed, "\(error)")
+        }
+    }
+
+    /// Throws when an engine of this name runs. One whose control socket was removed is ending and
+    /// gets the time: its state socket goes last, after the device.
+    private static func requireNoOther(_ settings: Settings) throws(HostError) {
+        let deadline = Host.monotonicMilliseconds() + endingLimit
+        var pause = Poller()
+        while true {
+            if settings.uapiDescriptor == nil { try Listener.probe(settings.controlPath) }
+            do throws(HostError) {
+                return try Listener.probe(settings.statePath)
+            } catch {
+                guard error.kind == .busy, Host.monotonicMilliseconds() < deadline else {
+                    throw error
+                }
+                pause.wait(milliseconds: 10)
+            }
         }
     }
 

@@ -85,6 +85,15 @@ engine_reap "$WA"
 expect_equal "exit code" "$ENGINE_STATUS" 0
 expect "the link is gone" is_gone in_ns "$A" ip link show "$WA"
 
+step "pitfall 62: the socket is removed and another engine started at once"
+# In the background: the start is a process of its own, and nothing waits for the former's end.
+for round in 1 2 3 4 5 6 7 8 9 10; do
+    expect "start $round" in_ns "$A" "$ENGINE" "$WA"
+    rm "$SOCKETS/$WA.sock"
+done
+link_is_gone() { is_gone in_ns "$A" ip link show "$WA"; }
+wait_until 10 "the last to end" link_is_gone
+
 step "SIGTERM ends it and leaves nothing"
 engine_start "$A" "$WA" "$ENGINE"
 engine_stop "$WA"
