@@ -59,7 +59,8 @@ struct aead_worker {
 extern const struct aead_backend aead_libsodium;
 extern const struct aead_backend aead_libcrypto;
 extern const struct aead_backend aead_ipsec_mb;
-extern const struct aead_backend aead_avx2; /* own kernel, x86 with AVX2 and BMI2 */
+extern const struct aead_backend aead_avx2;     /* own kernel, x86 with AVX2 and BMI2 */
+extern const struct aead_backend aead_portable; /* compiler vectors, any 64-bit little-endian */
 
 /* All back-ends compiled in, best guess first; NULL-terminated. */
 extern const struct aead_backend *const aead_backends[];

@@ -13,9 +13,14 @@
 
 #define POLY1305_BLOCK 16
 
-/* Compiled for mulx, which leaves the carry flag alone. */
+/* Compiled for mulx, which leaves the carry flag alone, unless the file that includes this defines
+ * POLY1305_PORTABLE. */
+#ifdef POLY1305_PORTABLE
+#define POLY1305_INLINE __attribute__((always_inline)) static inline
+#else
 #define POLY1305_INLINE                                                                            \
     __attribute__((target("avx2,bmi2"))) __attribute__((always_inline)) static inline
+#endif
 
 /* A one-time key (RFC 8439 §2.5.1), r clamped. */
 struct poly1305_key {
@@ -31,7 +36,7 @@ struct poly1305 {
 
 POLY1305_INLINE uint64_t poly1305_load(const uint8_t *bytes)
 {
-    uint64_t word; /* x86: little-endian */
+    uint64_t word; /* the machine is little-endian */
     memcpy(&word, bytes, 8);
     return word;
 }
@@ -71,9 +76,25 @@ POLY1305_INLINE void poly1305_add(struct poly1305 *p, const uint8_t block[POLY13
  *
  * With r0, r1 < 2^60 and h2 < 8 no sum overflows, and products with h2 fit a word. 2^130 = 5, so
  * what of d2 is above its two lowest bits goes to the bottom times 5/4 2^2: its multiple of four
- * and its quarter. In assembly: neither compiler keeps the carries in the flags, and gcc 12 takes
- * twice the time.
+ * and its quarter.
  */
+#ifdef POLY1305_PORTABLE
+POLY1305_INLINE void poly1305_multiply(struct poly1305 *p, const struct poly1305_key *key,
+                                       const uint8_t m[POLY1305_BLOCK], uint64_t pad)
+{
+    typedef unsigned __int128 u128;
+    const u128 d0 = (u128)p->h0 * key->r0 + (u128)p->h1 * key->r1_5;
+    const u128 d1 =
+        (u128)p->h0 * key->r1 + (u128)p->h1 * key->r0 + p->h2 * key->r1_5 + (uint64_t)(d0 >> 64);
+    const uint64_t d2 = p->h2 * key->r0 + (uint64_t)(d1 >> 64);
+    const u128 h0 = (u128)(uint64_t)d0 + poly1305_load(m) + ((d2 & ~(uint64_t)3) + (d2 >> 2));
+    const u128 h1 = (u128)(uint64_t)d1 + poly1305_load(m + 8) + (uint64_t)(h0 >> 64);
+    p->h0 = (uint64_t)h0;
+    p->h1 = (uint64_t)h1;
+    p->h2 = (d2 & 3) + pad + (uint64_t)(h1 >> 64);
+}
+#else
+/* In assembly: neither compiler keeps the carries in the flags, and gcc 12 takes twice the time. */
 POLY1305_INLINE void poly1305_multiply(struct poly1305 *p, const struct poly1305_key *key,
                                        const uint8_t m[POLY1305_BLOCK], uint64_t pad)
 {
@@ -113,6 +134,7 @@ POLY1305_INLINE void poly1305_multiply(struct poly1305 *p, const struct poly1305
               [pad] "rme"(pad)
             : "cc");
 }
+#endif
 
 static const uint8_t poly1305_zero[POLY1305_BLOCK];
 
