@@ -189,16 +189,17 @@ static void initiate(struct thread *t, struct peer *peer, uint64_t now)
     pthread_rwlock_rdlock(&tunnel->identity_lock);
     pthread_mutex_lock(&peer->lock);
     if (!initiated_recently(peer, now)) {
+        /* Also when nothing comes of it (no private key, a peer's key of low order): every packet
+         * asks, and only one in five seconds may cost curve arithmetic. */
+        atomic_store(&peer->last_initiation_sent_ns, now);
         uint32_t index = renew_index(peer);
         if (index) {
             draw_label(peer, label);
             created = noise_create_initiation(&peer->handshake, &tunnel->identity, index, label,
                                               &message);
         }
-        if (created) {
+        if (created)
             cookie_add_macs(&peer->cookie, &message, sizeof message, now);
-            atomic_store(&peer->last_initiation_sent_ns, now);
-        }
     }
     pthread_mutex_unlock(&peer->lock);
     pthread_rwlock_unlock(&tunnel->identity_lock);

@@ -447,6 +447,33 @@ static void pitfall_35_every_session_of_a_peer_goes_to_the_same_worker(void **st
     sim_stop();
 }
 
+/* Without a private key, say, or to a key of low order. */
+static void a_handshake_that_cannot_begin_is_tried_once_in_five_seconds(void **state)
+{
+    (void)state;
+    struct tunnel *tunnel = sim.node[0].tunnel;
+    struct tunnel_device_change change = {.fields = TUNNEL_DEVICE_PRIVATE_KEY};
+    assert_int_equal(tunnel_set_device(tunnel, &change), 0);
+    struct peer *peer = sim_peer(0, 1);
+
+    sim_send(0, 1, 1);
+    sim_settle();
+    uint64_t first = atomic_load(&peer->last_initiation_sent_ns);
+    assert_int_equal(first, sim.now);
+    sim_advance(SECONDS(4));
+    sim_send(0, 1, 2);
+    sim_settle();
+    assert_int_equal(atomic_load(&peer->last_initiation_sent_ns), first);
+    assert_int_equal(sim.node[0].sent_by_type[MESSAGE_INITIATION], 0);
+
+    memcpy(change.private_key, sim.node[0].private_key, KEY_LENGTH);
+    assert_int_equal(tunnel_set_device(tunnel, &change), 0);
+    sim_send(0, 1, 3); /* the key is there: at once */
+    sim_settle();
+    assert_int_equal(sim.node[0].sent_by_type[MESSAGE_INITIATION], 1);
+    assert_int_equal(sim.node[1].delivered.count, 3);
+}
+
 int main(void)
 {
 #define NEW(name)  cmocka_unit_test_setup_teardown(name, strangers, stop)
@@ -457,6 +484,7 @@ int main(void)
         PAIR(pitfall_41_a_receiver_that_sends_nothing_rekeys_at_165_seconds),
         NEW(an_unanswered_handshake_is_given_up_after_90_seconds),
         NEW(a_lost_response_is_made_good_by_the_retry),
+        NEW(a_handshake_that_cannot_begin_is_tried_once_in_five_seconds),
         NEW(simultaneous_initiations_recover),
         NEW(handshake_messages_carry_tos_0x88),
         PAIR(data_is_acknowledged_by_a_keepalive_after_10_seconds),
