@@ -289,6 +289,7 @@ expect_equal "no /dev/net/tun" "$(exit_code "$ENGINE" wg0)" 1
 expect_match "  its line" "$(</run/work/err)" '/dev/net/tun'
 umount /dev/net
 nothing_left "no /dev/net/tun"
+# shellcheck disable=SC2016 # expanded by the inner shell
 expect_equal "no /proc" \
     "$(exit_code unshare --mount sh -c 'umount -l /proc; exec "$0" wg0' "$ENGINE")" 1
 expect_match "  its line" "$(</run/work/err)" '/proc'
