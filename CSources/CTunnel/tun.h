@@ -50,6 +50,10 @@ int tun_open(struct tun *tun, const struct tunnel_options *options, unsigned que
              struct counters *counters, char *error_text);
 void tun_close(struct tun *tun);
 
+/* Attaches the program that keeps each flow on one queue (pitfall 35) to the device of `fd`, for as
+ * long as it lives. 0 or a negative errno: -EPERM without CAP_BPF where unprivileged BPF is off. */
+int tun_steer(int fd);
+
 enum tun_read_result {
     TUN_READ_FRAME,
     TUN_READ_EMPTY, /* would block */

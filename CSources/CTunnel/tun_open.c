@@ -355,6 +355,8 @@ int tun_open(struct tun *tun, const struct tunnel_options *options, unsigned que
     if (result != 0)
         return result;
     set_offloads(tun, tun->queue[0]->fd, options, counters);
+    if (tun->queue_count > 1 && !options->no_steering && tun_steer(tun->queue[0]->fd))
+        count_fallback(counters, FALLBACK_STEERING_UNAVAILABLE);
     result = set_link(tun, options->mtu, error_text);
     if (result == 0)
         return 0;
