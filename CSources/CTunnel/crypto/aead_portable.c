@@ -242,13 +242,16 @@ CHACHA20_INLINE void double_round_and_steps(chacha20_vector x[CHACHA20_WORDS],
                                             const uint8_t *data, bool last)
 {
     const uint8_t *following = data + STEPS_PER_DOUBLE_ROUND * POLY1305_BLOCK;
-    for (int half = 0; half < 4; half++) {
-        chacha20_half(x, half);
-        if (half == 3)
-            poly1305_multiply(poly, key, last ? poly1305_zero : following, !last);
-        else if (half == 1 || STEPS_PER_DOUBLE_ROUND == 4)
-            poly1305_multiply(poly, key, data += POLY1305_BLOCK, 1);
-    }
+    chacha20_half(x, 0);
+    if (STEPS_PER_DOUBLE_ROUND == 4)
+        poly1305_multiply(poly, key, data += POLY1305_BLOCK, 1);
+    chacha20_half(x, 1);
+    poly1305_multiply(poly, key, data += POLY1305_BLOCK, 1);
+    chacha20_half(x, 2);
+    if (STEPS_PER_DOUBLE_ROUND == 4)
+        poly1305_multiply(poly, key, data += POLY1305_BLOCK, 1);
+    chacha20_half(x, 3);
+    poly1305_multiply(poly, key, last ? poly1305_zero : following, !last);
 }
 
 /* Computes the group's keystream; authenticates meanwhile what there is of one packet up to `end`.
@@ -273,9 +276,12 @@ static void group_run(const struct group *group, struct chunk *chunk, struct pla
         chunk->worker->poly = poly;
         chunk->poly.bytes += (uint32_t)both * STEPS_PER_DOUBLE_ROUND * POLY1305_BLOCK;
     }
-    for (size_t round = both; round < CHACHA20_DOUBLE_ROUNDS; round++)
-        for (int half = 0; half < 4; half++)
-            chacha20_half(x, half);
+    for (size_t round = both; round < CHACHA20_DOUBLE_ROUNDS; round++) {
+        chacha20_half(x, 0);
+        chacha20_half(x, 1);
+        chacha20_half(x, 2);
+        chacha20_half(x, 3);
+    }
     chacha20_finish(x, chunk->key, &group->lanes, chunk->worker->keystream);
 }
 
