@@ -91,7 +91,11 @@ def tcp(address, port, megabytes):
     with socket.create_connection((address, port), timeout=30) as connection:
         connection.sendall(struct.pack("!Q", length))
         sent, received = exchange(connection, 1, length)
-        theirs = connection.recv(128, socket.MSG_WAITALL).decode()
+        theirs = b""
+        # A socket with a timeout does not block, so MSG_WAITALL may return early.
+        while len(theirs) < 128 and (part := connection.recv(128 - len(theirs))):
+            theirs += part
+        theirs = theirs.decode()
     if theirs != received + sent:
         raise SystemExit("TCP delivered other bytes than were sent")
     print(f"{length} bytes each way")
