@@ -230,4 +230,74 @@ void tunnel_get_stats(struct tunnel *tunnel, struct tunnel_stats *out);
 const char *tunnel_drop_name(size_t reason);
 const char *tunnel_fallback_name(size_t reason);
 
+/* ---- benchmark ----------------------------------------------------------------------------- */
+
+#define TUNNEL_BENCH_BACKENDS 8
+#define TUNNEL_BENCH_LENGTHS  2
+#define TUNNEL_BENCH_SHAPES   2
+
+/* One direction of one kind of traffic. Per packet: medians of CPU time. Batches: elapsed time, so
+ * whatever else the machine did is in it. */
+struct tunnel_bench_direction {
+    double path_ns; /* all that the engine does, the AEAD included; the kernel's work is not */
+    double aead_ns; /* sealing, or opening, alone */
+    double batch_p50_ns, batch_p99_ns;
+    uint64_t batches;
+    uint32_t batch_packets; /* of a usual batch */
+};
+
+struct tunnel_bench_shape {
+    uint32_t packet_length; /* inner, IP header included */
+    bool super_packets;     /* as TSO hands them over; else one packet per read */
+    struct tunnel_bench_direction out, in;
+};
+
+struct tunnel_bench_aead {
+    char name[16];
+    /* per packet, by TUNNEL_BENCH_LENGTHS, 32 to a call */
+    double seal_ns[TUNNEL_BENCH_LENGTHS], open_ns[TUNNEL_BENCH_LENGTHS];
+};
+
+struct tunnel_bench {
+    char aead[16]; /* the one in use */
+    uint32_t aead_lengths[TUNNEL_BENCH_LENGTHS];
+    uint32_t aead_count;
+    struct tunnel_bench_aead aeads[TUNNEL_BENCH_BACKENDS]; /* every one this machine can run */
+    struct tunnel_bench_shape shapes[TUNNEL_BENCH_SHAPES];
+};
+
+/* Measures this machine for about `milliseconds`, on the calling thread: no device, no socket, no
+ * rights needed. `aead` as in tunnel_options. On failure `error_text` is as of tunnel_create(). */
+int tunnel_bench(uint32_t milliseconds, const char *aead, struct tunnel_bench *out,
+                 char *error_text);
+
+#define TUNNEL_HOST_CARDS 16
+
+/* A network card. */
+struct tunnel_card {
+    char name[TUNNEL_NAME_CAPACITY];
+    uint32_t receive_queues;
+    bool hash_known, hash_has_ports; /* which queue a UDP datagram goes to depends on its ports */
+    bool gro_known, gro;
+};
+
+/* What this host offers a tunnel. */
+struct tunnel_host {
+    char kernel[65]; /* uname(2) */
+    uint32_t cpus;   /* this process may use */
+    bool x86, avx2;
+    bool udp_gso, udp_gro;
+    bool buffer_force;      /* SO_RCVBUFFORCE is allowed: net.core.rmem_max does not matter */
+    uint32_t buffer_wanted; /* receive buffer in bytes */
+    uint32_t buffer_granted;
+    int tun_error; /* 0, or why no device could be made to try: a positive errno */
+    bool tun_vnet_hdr, tun_tso, tun_uso, tun_multi_queue;
+    uint32_t card_count;
+    struct tunnel_card cards[TUNNEL_HOST_CARDS];
+};
+
+/* Asks the kernel. With CAP_NET_ADMIN it makes a TUN device for a moment, with CAP_SYS_ADMIN in a
+ * network namespace of its own. Changes nothing else. */
+void tunnel_probe_host(struct tunnel_host *out);
+
 #endif
