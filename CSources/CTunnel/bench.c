@@ -67,6 +67,7 @@ struct bench {
     struct train train[TRAINS];
     uint32_t train_count, train_next;
     uint8_t *scratch; /* where the AEAD alone works, and where the copy alone goes */
+    uint64_t aead_counter;
     struct samples out, in;
 };
 
@@ -403,12 +404,11 @@ static double measure_in(struct bench *b)
 static double time_aead(struct bench *b, struct aead_worker *worker, uint32_t length, size_t count,
                         bool open)
 {
-    static uint64_t counter;
     struct aead_packet packets[MAX_BATCH_PACKETS];
     uint32_t stride = length + (uint32_t)MESSAGE_DATA_MINIMUM;
     for (size_t i = 0; i < count; i++) {
         uint8_t *at = b->scratch + i * stride + sizeof(struct message_data);
-        packets[i] = (struct aead_packet){at, at, counter++, length, false};
+        packets[i] = (struct aead_packet){at, at, b->aead_counter++, length, false};
     }
     if (open)
         aead_seal_n(worker, &b->session->send_key, packets, count);

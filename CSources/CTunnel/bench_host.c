@@ -155,7 +155,7 @@ static void probe_machine(struct tunnel_host *host)
 
 void tunnel_probe_host(struct tunnel_host *out)
 {
-    static struct counters counters; /* what is missing stands in `out` */
+    struct counters counters = {0}; /* not read: what is missing stands in `out` */
     struct tun_probe probe = {out, &counters};
     pthread_t thread;
     memset(out, 0, sizeof *out);
@@ -168,7 +168,8 @@ void tunnel_probe_host(struct tunnel_host *out)
         close(fd);
     }
     int error = pthread_create(&thread, NULL, probe_tun, &probe);
-    out->tun_error = error;
-    if (!error)
+    if (error)
+        out->tun_error = error;
+    else
         pthread_join(thread, NULL);
 }
