@@ -29,12 +29,15 @@ public struct EngineOptions: Sendable {
     /// 0: 1420 for a device made here, unchanged for a given one.
     public var mtu: UInt32 = 0
     public var switches: Switches = []
-    /// "": measure and choose; "libsodium", "libcrypto" or "ipsec-mb".
+    /// "": measure and choose; or one of `aeadNames`.
     public var aead = ""
     /// Of the program; the state document names it.
     public var version = "unknown"
 
     public init(name: String) { self.name = name }
+
+    /// Every back-end there is; not every machine runs all.
+    public static let aeadNames = ["avx2", "ipsec-mb", "libcrypto", "portable", "libsodium"]
 }
 
 /// Why an engine could not be made or started: what was tried, on what, and what to do.

@@ -103,11 +103,11 @@ extension EngineStatistics.Direction {
 }
 
 /// The elements of a C array member, which Swift imports as a tuple.
-@unsafe private func list<Array, Element: BitwiseCopyable>(_ source: inout Array) -> [Element] {
+@unsafe func list<Array, Element: BitwiseCopyable>(_ source: inout Array) -> [Element] {
     unsafe withUnsafeBytes(of: &source) { unsafe [Element]($0.bindMemory(to: Element.self)) }
 }
 
-@unsafe private func string<Characters>(of source: inout Characters) -> String {
+@unsafe func string<Characters>(of source: inout Characters) -> String {
     string(terminated: unsafe list(&source))
 }
 

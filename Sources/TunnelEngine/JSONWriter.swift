@@ -17,6 +17,14 @@ struct JSONWriter {
         text.append(decimal: value)
     }
 
+    /// Rounded to three decimals. `value` is finite and not negative.
+    mutating func number(_ key: String? = nil, thousandths value: Double) {
+        let rounded = UInt64((value * 1000).rounded())
+        number(key, rounded / 1000)
+        let digits = String(rounded % 1000)
+        text.append("." + String(repeating: "0", count: 3 - digits.utf8.count) + digits)
+    }
+
     mutating func bool(_ key: String? = nil, _ value: Bool) {
         separate(key)
         text.append(value ? "true" : "false")

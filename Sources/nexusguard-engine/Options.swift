@@ -9,6 +9,8 @@ struct Option: Sendable {
     var short: Character?
     var argument: String?
     var environment: String?
+    /// Works whatever else the command line or the environment says.
+    var standsAlone = false
     let help: String
     /// Switches get "1" or "0". The second text names where the value comes from.
     let apply: @Sendable (inout Settings, _ value: String, _ origin: String) throws(Failure) -> Void
@@ -35,10 +37,10 @@ let options: [Option] = [
     },
     Option(
         long: "aead", argument: "NAME", environment: "NEXUSGUARD_AEAD",
-        help: "ipsec-mb, libcrypto or libsodium; default: the fastest"
+        help: "\(aeadNames); default: the fastest"
     ) { settings, value, origin throws(Failure) in
-        guard ["ipsec-mb", "libcrypto", "libsodium"].contains(value) else {
-            throw .usage("\(origin): \(quoted(value)) is not ipsec-mb, libcrypto or libsodium")
+        guard EngineOptions.aeadNames.contains(value) else {
+            throw .usage("\(origin): \(quoted(value)) is not \(aeadNames)")
         }
         settings.engine.aead = value
     },
@@ -60,10 +62,18 @@ let options: [Option] = [
         }
         settings.stateSocket = value
     },
-    Option(long: "version", help: "print the version and exit") { settings, _, _ throws(Failure) in
+    Option(long: "bench", help: "measure the engine on this machine for a few seconds and exit") {
+        settings, _, _ throws(Failure) in
+        settings.request = .bench
+    },
+    Option(long: "json", help: "with --bench: as JSON") { settings, _, _ throws(Failure) in
+        settings.json = true
+    },
+    Option(long: "version", standsAlone: true, help: "print the version and exit") {
+        settings, _, _ throws(Failure) in
         settings.request = .version
     },
-    Option(long: "help", short: "h", help: "print this text and exit") {
+    Option(long: "help", short: "h", standsAlone: true, help: "print this text and exit") {
         settings, _, _ throws(Failure) in
         settings.request = .help
     },
@@ -101,6 +111,10 @@ private let variables: [Variable] = [
         settings.uapiDescriptor = try descriptor(value, "WG_UAPI_FD")
     },
 ]
+
+private let aeadNames =
+    EngineOptions.aeadNames.dropLast().joined(separator: ", ") + " or "
+    + (EngineOptions.aeadNames.last ?? "")
 
 private func ladderSwitch(
     _ long: String, _ rung: EngineOptions.Switches, _ help: String
@@ -152,9 +166,9 @@ extension Settings {
     /// The environment first, so that the command line has the last word.
     init(arguments: [String]) throws(Failure) {
         let (given, names) = try split(arguments)
-        for (option, _, _) in given where option.environment == nil {
+        for (option, _, _) in given where option.standsAlone {
             try option.apply(&self, "1", "")
-            return  // --help and --version work whatever else is wrong
+            return
         }
         for option in options {
             guard let name = option.environment, let value = Host.environment(name) else {
@@ -168,6 +182,13 @@ extension Settings {
         }
         for (option, value, origin) in given { try option.apply(&self, value, origin) }
 
+        if request == .bench {
+            guard names.isEmpty else {
+                throw .usage("\(quoted(names[0])): --bench has no interface")
+            }
+            return
+        }
+        guard !json else { throw .usage("--json goes with --bench") }
         guard let name = names.first else { throw .usage("the interface's name is missing") }
         guard names.count == 1 else { throw .usage("\(quoted(names[1])): one interface is enough") }
         guard isInterfaceName(name) else {
@@ -242,6 +263,7 @@ func helpText() -> String {
     let otherVariables = variables.map { ("\($0.name)=\($0.argument)", $0.help) }
     return """
         Usage: \(programName) [OPTION]... IFNAME
+               \(programName) --bench [--json] [--aead NAME]
 
         A WireGuard tunnel in userspace: makes the device IFNAME, listens for wg(8) on
         /var/run/wireguard/IFNAME.sock and goes to the background.

@@ -19,6 +19,9 @@ enum Program {
             case .version:
                 StandardStream.output.write("\(programName) \(programVersion)\n")
                 return ExitCode.ok
+            case .bench:
+                StandardStream.output.write(try bench(settings))
+                return ExitCode.ok
             case .run:
                 try takeOverDescriptors(&settings)
                 return run(settings, try detach(settings))
@@ -38,6 +41,14 @@ enum Program {
                 "cannot read the command line from /proc/self/cmdline; mount /proc")
         }
         return Array(CommandLine.arguments.dropFirst())
+    }
+
+    private static func bench(_ settings: Settings) throws(Failure) -> String {
+        do throws(EngineError) {
+            return try benchmark(aead: settings.engine.aead, json: settings.json)
+        } catch {
+            throw Failure(error)
+        }
     }
 
     private static func takeOverDescriptors(_ settings: inout Settings) throws(Failure) {

@@ -7,11 +7,13 @@ let programVersion = "0.1.0"
 
 /// What the command line and the environment ask for.
 struct Settings: Sendable {
-    enum Request { case run, help, version }
+    enum Request { case run, bench, help, version }
 
     var request = Request.run
     var engine = EngineOptions(name: "")
     var foreground = false
+    /// Of the benchmark.
+    var json = false
     /// nil: nothing at all.
     var logLevel: LogLevel? = .info
     /// nil: `/run/nexusguard/IFNAME.engine`.
