@@ -6,8 +6,8 @@
  *
  *   fake TUN → send_batch → fake socket, which keeps the trains → receive_batch → fake TUN
  *
- * A round measures each part once; rounds follow each other until the time is over, and the figures
- * are medians, so that what else the machine does meets all parts alike.
+ * A round measures everything once, every back-end included; rounds follow each other until time is
+ * up, and the figures are medians. So what else the machine does meets all parts alike.
  */
 #include "engine.h"
 #include "receive.h"
@@ -48,8 +48,16 @@ struct train {
 };
 
 struct samples {
-    uint64_t count;
+    uint64_t count, packets;
     double values[BATCH_SAMPLES]; /* a ring */
+};
+
+/* One kind of traffic: its sealed trains, and how long its batches took. */
+struct scene {
+    const struct shape *shape;
+    struct train train[TRAINS];
+    uint32_t train_count, train_next;
+    struct samples out, in;
 };
 
 /* The engine and the world around it. */
@@ -61,14 +69,11 @@ struct bench {
     struct tun_queue queue;
     uint8_t *frame;
     uint32_t frame_length;
-    const struct shape *shape;
     uint32_t frames; /* still to be read */
     bool keep;       /* the socket keeps what is sent */
-    struct train train[TRAINS];
-    uint32_t train_count, train_next;
+    struct scene scenes[TUNNEL_BENCH_SHAPES], *scene;
     uint8_t *scratch; /* where the AEAD alone works, and where the copy alone goes */
     uint64_t aead_counter;
-    struct samples out, in;
 };
 
 /* ---- time ---------------------------------------------------------------------------------- */
@@ -116,7 +121,7 @@ static ssize_t bench_readv(void *context, int fd, const struct iovec *iov, int c
         return -1;
     }
     b->frames--;
-    if (b->shape->segments > 1)
+    if (b->scene->shape->segments > 1)
         header = (struct virtio_net_hdr){
             .flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
             .gso_type = VIRTIO_NET_HDR_GSO_TCPV4,
@@ -129,8 +134,8 @@ static ssize_t bench_readv(void *context, int fd, const struct iovec *iov, int c
         b->frame = iov[1].iov_base;
         b->frame_length = 0;
     }
-    uint32_t length =
-        b->shape->segments > 1 ? 40 + SUPER_SEGMENTS * SUPER_PAYLOAD : b->shape->packet_length;
+    uint32_t length = b->scene->shape->segments > 1 ? 40 + SUPER_SEGMENTS * SUPER_PAYLOAD
+                                                    : b->scene->shape->packet_length;
     if (b->frame_length != length) {
         uint8_t *p = b->frame;
         memset(p, 0, 40);
@@ -139,7 +144,7 @@ static ssize_t bench_readv(void *context, int fd, const struct iovec *iov, int c
         p[2] = (uint8_t)(length >> 8);
         p[3] = (uint8_t)length;
         p[8] = 64;
-        p[9] = b->shape->segments > 1 ? IPPROTO_TCP : IPPROTO_ICMP;
+        p[9] = b->scene->shape->segments > 1 ? IPPROTO_TCP : IPPROTO_ICMP;
         memcpy(p + 12, (uint8_t[]){10, 0, 0, 1, 10, 0, 0, 2}, 8);
         p[32] = 5 << 4; /* TCP header of 20 bytes */
         p[33] = 0x10;   /* ACK */
@@ -167,8 +172,8 @@ static ssize_t bench_sendmsg(void *context, int fd, const struct msghdr *message
          c = CMSG_NXTHDR((struct msghdr *)message, c))
         if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_SEGMENT)
             memcpy(&segment, CMSG_DATA(c), sizeof segment);
-    if (b->keep && b->train_count < TRAINS) {
-        struct train *t = &b->train[b->train_count++];
+    if (b->keep && b->scene->train_count < TRAINS) {
+        struct train *t = &b->scene->train[b->scene->train_count++];
         t->length = (uint32_t)length;
         t->segment = segment;
         memcpy(t->data, message->msg_iov->iov_base, length);
@@ -189,8 +194,8 @@ static int bench_recvmmsg(void *context, int fd, struct mmsghdr *messages, unsig
     struct bench *b = context;
     unsigned n = 0;
     (void)fd, (void)flags;
-    for (; n < count && b->train_next < b->train_count; n++) {
-        const struct train *t = &b->train[b->train_next++];
+    for (; n < count && b->scene->train_next < b->scene->train_count; n++) {
+        const struct train *t = &b->scene->train[b->scene->train_next++];
         struct msghdr *h = &messages[n].msg_hdr;
         int segment = (int)t->segment;
         memcpy(h->msg_iov->iov_base, t->data, t->length);
@@ -291,9 +296,13 @@ static int init(struct bench *b, const struct aead_backend *aead)
     if (!tunnel->indices || !tunnel->allowed_ips || !b->scratch)
         return -ENOMEM;
     memset(b->scratch, 0x5a, UDP_RECEIVE_MESSAGES * (size_t)UDP_RECEIVE_CAPACITY);
-    for (unsigned i = 0; i < TRAINS; i++)
-        if (!(b->train[i].data = malloc(UDP_RECEIVE_CAPACITY)))
-            return -ENOMEM;
+    for (unsigned i = 0; i < TUNNEL_BENCH_SHAPES; i++) {
+        b->scenes[i].shape = &shapes[i];
+        for (unsigned k = 0; k < TRAINS; k++)
+            if (!(b->scenes[i].train[k].data = malloc(UDP_RECEIVE_CAPACITY)))
+                return -ENOMEM;
+    }
+    b->scene = &b->scenes[0];
     init_devices(b);
     int error = init_thread(b);
     return error ? error : init_session(b);
@@ -341,8 +350,9 @@ static void bench_destroy(struct bench *b)
         timer_queue_destroy(&tunnel->timers);
         close(tunnel->control_wake);
     }
-    for (unsigned i = 0; i < TRAINS; i++)
-        free(b->train[i].data);
+    for (unsigned i = 0; i < TUNNEL_BENCH_SHAPES; i++)
+        for (unsigned k = 0; k < TRAINS; k++)
+            free(b->scenes[i].train[k].data);
     free(b->scratch);
     free(b->thread);
     free(tunnel);
@@ -356,15 +366,16 @@ static double measure_out(struct bench *b)
 {
     struct thread *t = b->thread;
     uint64_t before = counter_get(&t->counters.tx.packets);
-    b->frames = b->shape->frames;
+    b->frames = b->scene->shape->frames;
     double start = cpu_ns();
     while (b->frames) {
         double batch = time_ns(CLOCK_MONOTONIC);
         send_batch(t);
-        add_sample(&b->out, time_ns(CLOCK_MONOTONIC) - batch);
+        add_sample(&b->scene->out, time_ns(CLOCK_MONOTONIC) - batch);
     }
     double spent = cpu_ns() - start;
     uint64_t packets = counter_get(&t->counters.tx.packets) - before;
+    b->scene->out.packets += packets;
     return spent / (double)(packets ? packets : 1);
 }
 
@@ -372,9 +383,9 @@ static double measure_out(struct bench *b)
 static double copy_trains(struct bench *b)
 {
     double start = cpu_ns();
-    for (uint32_t i = 0; i < b->train_count; i++)
+    for (uint32_t i = 0; i < b->scene->train_count; i++)
         memcpy(b->scratch + (size_t)(i % UDP_RECEIVE_MESSAGES) * UDP_RECEIVE_CAPACITY,
-               b->train[i].data, b->train[i].length);
+               b->scene->train[i].data, b->scene->train[i].length);
     __asm__ volatile("" ::"r"(b->scratch) : "memory"); /* the copies are not for nothing */
     return cpu_ns() - start;
 }
@@ -386,15 +397,16 @@ static double measure_in(struct bench *b)
     struct thread *t = b->thread;
     uint64_t before = counter_get(&t->counters.rx.packets);
     memset(&b->session->replay, 0, sizeof b->session->replay);
-    b->train_next = 0;
+    b->scene->train_next = 0;
     double start = cpu_ns();
-    while (b->train_next < b->train_count) {
+    while (b->scene->train_next < b->scene->train_count) {
         double batch = time_ns(CLOCK_MONOTONIC);
         receive_batch(t, &t->sockets->v4);
-        add_sample(&b->in, time_ns(CLOCK_MONOTONIC) - batch);
+        add_sample(&b->scene->in, time_ns(CLOCK_MONOTONIC) - batch);
     }
     double spent = cpu_ns() - start - copy_trains(b);
     uint64_t packets = counter_get(&t->counters.rx.packets) - before;
+    b->scene->in.packets += packets;
     return spent > 0 ? spent / (double)(packets ? packets : 1) : 0;
 }
 
@@ -434,121 +446,126 @@ static double measure_aead(struct bench *b, struct aead_worker *worker, uint32_t
 
 enum part { OUT, SEAL, IN, OPEN, PARTS };
 
-/* Values of every round, by part; the AEADs' by back-end, length and operation. */
+/* Values of every round, by shape and part; the AEADs' by back-end, length and operation. */
 struct rounds {
     unsigned count;
-    double path[PARTS][MAXIMUM_ROUNDS];
+    double path[TUNNEL_BENCH_SHAPES][PARTS][MAXIMUM_ROUNDS];
     double aead[TUNNEL_BENCH_BACKENDS][TUNNEL_BENCH_LENGTHS][2][MAXIMUM_ROUNDS];
+    unsigned worker_count;
+    struct aead_worker *worker[TUNNEL_BENCH_BACKENDS];
 };
 
-static void fill_direction(struct tunnel_bench_direction *out, struct rounds *r, enum part path,
-                           enum part aead, struct samples *batches, uint64_t packets)
-{
-    size_t kept = batches->count < BATCH_SAMPLES ? batches->count : BATCH_SAMPLES;
-    *out = (struct tunnel_bench_direction){
-        .path_ns = percentile(r->path[path], r->count, 50),
-        .aead_ns = percentile(r->path[aead], r->count, 50),
-        .batch_p50_ns = percentile(batches->values, kept, 50),
-        .batch_p99_ns = percentile(batches->values, kept, 99),
-        .batches = batches->count,
-        .batch_packets = (uint32_t)((packets + batches->count / 2) / batches->count),
-    };
-}
-
 /* Seals trains of this shape and keeps them. False: packets were lost, the figures would lie. */
-static bool keep_trains(struct bench *b)
+static bool keep_trains(struct bench *b, struct scene *scene)
 {
     struct counters *c = &b->thread->counters;
-    b->train_count = 0;
+    b->scene = scene;
     measure_out(b); /* the sender knows now what batches to expect */
     b->keep = true;
     measure_out(b);
     b->keep = false;
     measure_in(b);
-    b->out.count = b->in.count = 0;
+    bool arrived = scene->in.packets > 0;
+    scene->out.count = scene->out.packets = scene->in.count = scene->in.packets = 0;
     for (unsigned reason = 0; reason < DROP_COUNT; reason++)
         if (counter_get(&c->drops[reason]))
             return false;
-    return counter_get(&c->rx.packets) > 0;
+    return arrived;
 }
 
-static int measure_shape(struct bench *b, const struct shape *shape, double until,
-                         struct rounds *rounds, struct tunnel_bench_shape *out)
+static void path_round(struct bench *b, unsigned i, struct rounds *r)
 {
-    struct counters *c = &b->thread->counters;
+    const struct shape *shape = &shapes[i];
     uint32_t padded = (shape->packet_length + 15) & ~15u;
     uint32_t length = padded < DEFAULT_MTU ? padded : DEFAULT_MTU;
     size_t batch = shape->segments > 1 ? shape->segments : MAX_BATCH_PACKETS;
+    b->scene = &b->scenes[i];
+    b->session->born_ns = clock_now(); /* a session lives for 180 s only */
+    r->path[i][OUT][r->count] = measure_out(b);
+    r->path[i][SEAL][r->count] = measure_aead(b, b->thread->aead, length, batch, false);
+    r->path[i][IN][r->count] = measure_in(b);
+    r->path[i][OPEN][r->count] = measure_aead(b, b->thread->aead, length, batch, true);
+}
 
-    b->shape = shape;
-    if (!keep_trains(b))
-        return -EIO;
-    uint64_t sent = counter_get(&c->tx.packets), received = counter_get(&c->rx.packets);
-    unsigned round = 0;
-    for (; round < MAXIMUM_ROUNDS; round++) {
-        if (round >= MINIMUM_ROUNDS && time_ns(CLOCK_MONOTONIC) > until)
-            break;
-        b->session->born_ns = clock_now(); /* a session lives for 180 s only */
-        rounds->path[OUT][round] = measure_out(b);
-        rounds->path[SEAL][round] = measure_aead(b, b->thread->aead, length, batch, false);
-        rounds->path[IN][round] = measure_in(b);
-        rounds->path[OPEN][round] = measure_aead(b, b->thread->aead, length, batch, true);
+static void aead_round(struct bench *b, struct rounds *r)
+{
+    for (unsigned i = 0; i < r->worker_count; i++)
+        for (unsigned l = 0; l < TUNNEL_BENCH_LENGTHS; l++)
+            for (unsigned open = 0; open < 2; open++)
+                r->aead[i][l][open][r->count] =
+                    measure_aead(b, r->worker[i], aead_lengths[l], AEAD_BATCH, open);
+}
+
+static void fill_direction(struct tunnel_bench_direction *out, double *path, double *aead,
+                           unsigned rounds, struct samples *batches)
+{
+    size_t kept = batches->count < BATCH_SAMPLES ? batches->count : BATCH_SAMPLES;
+    *out = (struct tunnel_bench_direction){
+        .path_ns = percentile(path, rounds, 50),
+        .aead_ns = percentile(aead, rounds, 50),
+        .batch_p50_ns = percentile(batches->values, kept, 50),
+        .batch_p99_ns = percentile(batches->values, kept, 99),
+        .batches = batches->count,
+        .batch_packets = (uint32_t)((batches->packets + batches->count / 2) / batches->count),
+    };
+}
+
+static void fill(struct bench *b, struct rounds *r, struct tunnel_bench *out)
+{
+    for (unsigned i = 0; i < TUNNEL_BENCH_SHAPES; i++) {
+        struct tunnel_bench_shape *shape = &out->shapes[i];
+        double(*path)[MAXIMUM_ROUNDS] = r->path[i];
+        shape->packet_length = shapes[i].packet_length;
+        shape->super_packets = shapes[i].segments > 1;
+        fill_direction(&shape->out, path[OUT], path[SEAL], r->count, &b->scenes[i].out);
+        fill_direction(&shape->in, path[IN], path[OPEN], r->count, &b->scenes[i].in);
     }
-    rounds->count = round;
-    out->packet_length = shape->packet_length;
-    out->super_packets = shape->segments > 1;
-    fill_direction(&out->out, rounds, OUT, SEAL, &b->out, counter_get(&c->tx.packets) - sent);
-    fill_direction(&out->in, rounds, IN, OPEN, &b->in, counter_get(&c->rx.packets) - received);
-    return 0;
+    out->aead_count = r->worker_count;
+    for (unsigned i = 0; i < r->worker_count; i++) {
+        struct tunnel_bench_aead *a = &out->aeads[i];
+        snprintf(a->name, sizeof a->name, "%s", r->worker[i]->backend->name);
+        for (unsigned l = 0; l < TUNNEL_BENCH_LENGTHS; l++) {
+            a->seal_ns[l] = percentile(r->aead[i][l][0], r->count, 50);
+            a->open_ns[l] = percentile(r->aead[i][l][1], r->count, 50);
+        }
+    }
 }
 
 /* Every back-end that runs here and passes its self-test. */
-static void measure_aeads(struct bench *b, double until, struct rounds *rounds,
-                          struct tunnel_bench *out)
+static void create_workers(struct rounds *r)
 {
-    struct aead_worker *worker[TUNNEL_BENCH_BACKENDS];
-    unsigned count = 0, round = 0;
-    for (size_t i = 0; aead_backends[i] && count < TUNNEL_BENCH_BACKENDS; i++)
-        if (aead_self_test(aead_backends[i]) &&
-            (worker[count] = aead_worker_create(aead_backends[i])))
-            count++;
-    for (; round < MAXIMUM_ROUNDS; round++) {
-        if (round >= MINIMUM_ROUNDS && time_ns(CLOCK_MONOTONIC) > until)
-            break;
-        for (unsigned i = 0; i < count; i++)
-            for (unsigned l = 0; l < TUNNEL_BENCH_LENGTHS; l++)
-                for (unsigned open = 0; open < 2; open++)
-                    rounds->aead[i][l][open][round] =
-                        measure_aead(b, worker[i], aead_lengths[l], AEAD_BATCH, open);
-    }
-    out->aead_count = count;
-    for (unsigned i = 0; i < count; i++) {
-        struct tunnel_bench_aead *a = &out->aeads[i];
-        snprintf(a->name, sizeof a->name, "%s", worker[i]->backend->name);
-        for (unsigned l = 0; l < TUNNEL_BENCH_LENGTHS; l++) {
-            a->seal_ns[l] = percentile(rounds->aead[i][l][0], round, 50);
-            a->open_ns[l] = percentile(rounds->aead[i][l][1], round, 50);
-        }
-        aead_worker_destroy(worker[i]);
+    for (size_t i = 0; aead_backends[i] && r->worker_count < TUNNEL_BENCH_BACKENDS; i++) {
+        struct aead_worker *worker =
+            aead_self_test(aead_backends[i]) ? aead_worker_create(aead_backends[i]) : NULL;
+        if (worker)
+            r->worker[r->worker_count++] = worker;
     }
 }
 
 static int measure(struct bench *b, uint32_t milliseconds, struct tunnel_bench *out)
 {
-    struct rounds *rounds = calloc(1, sizeof *rounds);
-    double part = (double)milliseconds * 1e6 / (TUNNEL_BENCH_SHAPES + 1);
-    double until = time_ns(CLOCK_MONOTONIC);
-    int error = 0;
-    if (!rounds)
+    double until = time_ns(CLOCK_MONOTONIC) + (double)milliseconds * 1e6;
+    struct rounds *r = calloc(1, sizeof *r);
+    if (!r)
         return -ENOMEM;
-    for (unsigned i = 0; i < TUNNEL_BENCH_SHAPES && !error; i++) {
-        until += part;
-        error = measure_shape(b, &shapes[i], until, rounds, &out->shapes[i]);
+    for (unsigned i = 0; i < TUNNEL_BENCH_SHAPES; i++)
+        if (!keep_trains(b, &b->scenes[i])) {
+            free(r);
+            return -EIO;
+        }
+    create_workers(r);
+    for (; r->count < MAXIMUM_ROUNDS; r->count++) {
+        if (r->count >= MINIMUM_ROUNDS && time_ns(CLOCK_MONOTONIC) > until)
+            break;
+        for (unsigned i = 0; i < TUNNEL_BENCH_SHAPES; i++)
+            path_round(b, i, r);
+        aead_round(b, r);
     }
-    if (!error)
-        measure_aeads(b, until + part, rounds, out);
-    free(rounds);
-    return error;
+    fill(b, r, out);
+    for (unsigned i = 0; i < r->worker_count; i++)
+        aead_worker_destroy(r->worker[i]);
+    free(r);
+    return 0;
 }
 
 int tunnel_bench(uint32_t milliseconds, const char *aead, struct tunnel_bench *out,

@@ -9,13 +9,12 @@
 /* cmocka.h needs the above */
 #include <cmocka.h>
 
-static struct bench *start(const struct shape *shape)
+static struct bench *start(void)
 {
     assert_true(sodium_init() >= 0);
     struct bench *b = bench_create();
     assert_non_null(b);
     assert_int_equal(init(b, aead_choose("libsodium")), 0);
-    b->shape = shape;
     return b;
 }
 
@@ -23,11 +22,11 @@ static void every_packet_sealed_is_opened_again(void **state)
 {
     (void)state;
     for (size_t i = 0; i < TUNNEL_BENCH_SHAPES; i++) {
-        struct bench *b = start(&shapes[i]);
+        struct bench *b = start();
         struct counters *c = &b->thread->counters;
         uint64_t expected = (uint64_t)shapes[i].frames * shapes[i].segments;
-        assert_true(keep_trains(b));
-        assert_int_equal(b->train_count, TRAINS);
+        assert_true(keep_trains(b, &b->scenes[i]));
+        assert_int_equal(b->scenes[i].train_count, TRAINS);
         assert_int_equal(counter_get(&c->tx.packets), 2 * expected); /* once to warm up */
         assert_int_equal(counter_get(&c->rx.packets), expected);
         bench_destroy(b);
@@ -38,8 +37,8 @@ static void every_packet_sealed_is_opened_again(void **state)
 static void super_packets_arrive_merged(void **state)
 {
     (void)state;
-    struct bench *b = start(&shapes[0]);
-    assert_true(keep_trains(b));
+    struct bench *b = start();
+    assert_true(keep_trains(b, &b->scenes[0]));
     uint64_t before = counter_get(&b->thread->counters.rx.system_calls);
     measure_in(b);
     uint64_t receives = (TRAINS + UDP_RECEIVE_MESSAGES - 1) / UDP_RECEIVE_MESSAGES;
@@ -51,9 +50,9 @@ static void super_packets_arrive_merged(void **state)
 static void a_lost_packet_is_no_figure(void **state)
 {
     (void)state;
-    struct bench *b = start(&shapes[1]);
+    struct bench *b = start();
     allowedips_remove_all(b->tunnel->allowed_ips, &b->peer->allowed_ips);
-    assert_false(keep_trains(b));
+    assert_false(keep_trains(b, &b->scenes[1]));
     bench_destroy(b);
 }
 
