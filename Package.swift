@@ -18,7 +18,8 @@ let cSettings: [CSetting] = [
 let package = Package(
     name: "NexusGuard",
     products: [
-        .executable(name: "nexusguard-engine", targets: ["nexusguard-engine"])
+        .executable(name: "nexusguard-engine", targets: ["nexusguard-engine"]),
+        .executable(name: "nexusguard", targets: ["nexusguard"]),
     ],
     targets: [
         // The data path. Packets live here and nowhere else.
@@ -48,10 +49,36 @@ let package = Package(
             name: "nexusguard-engine", dependencies: ["TunnelEngine", "HostProcess", "WireGuard"],
             swiftSettings: swiftSettings),
 
+        // Decides what a tunnel needs of its host and which changes lead there; pure.
+        .target(name: "TunnelPlan", dependencies: ["WireGuard"], swiftSettings: swiftSettings),
+        // Owner of the host's network: links, addresses, routes, rules, firewall, resolver.
+        .target(
+            name: "HostNetwork", dependencies: ["TunnelPlan", "WireGuard"],
+            swiftSettings: swiftSettings),
+        // Who moves the packets: the kernel or the engine.
+        .target(
+            name: "Backends",
+            dependencies: ["HostNetwork", "HostProcess", "TunnelPlan", "WireGuard"],
+            swiftSettings: swiftSettings),
+        // Applies a desired tunnel, heals, undoes.
+        .target(
+            name: "Keeper",
+            dependencies: ["Backends", "HostNetwork", "HostProcess", "TunnelPlan", "WireGuard"],
+            swiftSettings: swiftSettings),
+        .executableTarget(
+            name: "nexusguard",
+            dependencies: [
+                "Keeper", "Backends", "HostProcess", "TunnelPlan", "WireGuard",
+            ],
+            swiftSettings: swiftSettings),
+
         .testTarget(
             name: "WireGuardTests", dependencies: ["WireGuard"], swiftSettings: swiftSettings),
         .testTarget(
             name: "TunnelEngineTests", dependencies: ["TunnelEngine", "WireGuard"],
+            swiftSettings: swiftSettings),
+        .testTarget(
+            name: "TunnelPlanTests", dependencies: ["TunnelPlan", "WireGuard"],
             swiftSettings: swiftSettings),
     ]
 )

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a tunnel adds to its host besides the WireGuard device, as values. Everything here belongs
+// to one tunnel and carries its tag in the kernel; what others added is never in these values.
+import WireGuard
+
+public enum AddressFamily: Hashable, Sendable, CaseIterable { case v4, v6 }
+
+extension IPAddress {
+    public var family: AddressFamily {
+        switch self {
+        case .v4: .v4
+        case .v6: .v6
+        }
+    }
+}
+
+/// A route through the tunnel's link: scope link, no gateway, our protocol number.
+public struct Route: Hashable, Sendable {
+    /// RT_TABLE_MAIN of linux/rtnetlink.h.
+    public static let mainTable: UInt32 = 254
+
+    public var destination: Prefix
+    public var table: UInt32
+    /// nil: the kernel's default for the family.
+    public var metric: UInt32?
+
+    public init(_ destination: Prefix, table: UInt32 = mainTable, metric: UInt32? = nil) {
+        self.destination = destination
+        self.table = table
+        self.metric = metric
+    }
+}
+
+/// A routing policy rule (ip-rule(8)): who matches goes to `table`. Our protocol number marks it.
+public struct Rule: Hashable, Sendable {
+    public var family: AddressFamily
+    /// Lower ones are asked first. No two rules of one tunnel and family share it.
+    public var priority: UInt32
+    /// Packets whose mark is this one, exactly; nil: all.
+    public var mark: UInt32?
+    /// Who does not match.
+    public var isInverted = false
+    public var table: UInt32
+    /// Answers with a prefix of at most this length do not count: 0 skips default routes.
+    public var suppressPrefixLength: UInt32?
+
+    public init(family: AddressFamily, priority: UInt32, table: UInt32) {
+        self.family = family
+        self.priority = priority
+        self.table = table
+    }
+}
+
+/// What the host's resolver is told about the tunnel.
+public struct DNSSettings: Hashable, Sendable {
+    public var servers: [DNSServer] = []
+    public var searchDomains: [SearchDomain] = []
+    public init() {}
+}
+
+/// The tunnel's one nft table, described; HostNetwork writes its text.
+public struct FirewallSettings: Hashable, Sendable {
+    /// Clamp the TCP segment size of forwarded connections to the path (C50).
+    public var clampsSegmentSize = false
+    /// Drop what claims to come from our addresses but entered elsewhere, and carry the tunnel's
+    /// mark over to replies: what a full tunnel needs besides its rules.
+    public var fullTunnelMark: UInt32?
+    /// The addresses that `fullTunnelMark` protects.
+    public var protectedAddresses: [InterfaceAddress] = []
+    public init() {}
+}
+
+/// A kernel setting of ours: read before it is written, put back at the end.
+public enum HostSetting: Hashable, Sendable, CaseIterable {
+    /// net.ipv4.conf.all.src_valid_mark: reverse path filtering asks with the packet's mark.
+    case sourceValidMark
+}
+
+/// All of it for one tunnel.
+public struct HostState: Equatable, Sendable {
+    /// Bytes; nil: left alone.
+    public var mtu: UInt32?
+    public var isUp = false
+    public var addresses: Set<InterfaceAddress> = []
+    public var routes: Set<Route> = []
+    public var rules: Set<Rule> = []
+    public var dns: DNSSettings?
+    public var firewall: FirewallSettings?
+    public var settings: [HostSetting: UInt32] = [:]
+
+    public init() {}
+}
