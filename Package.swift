@@ -39,6 +39,10 @@ let package = Package(
 
         // Values and texts; no platform in it.
         .target(name: "WireGuard", swiftSettings: swiftSettings),
+        // Owner of libsodium for programs that are no data path: keys are made here.
+        .systemLibrary(name: "CSodium", path: "CSources/CSodium", pkgConfig: "libsodium"),
+        .target(
+            name: "Crypto", dependencies: ["CSodium", "WireGuard"], swiftSettings: swiftSettings),
         // Owner of the CTunnel handle.
         .target(
             name: "TunnelEngine", dependencies: ["CTunnel", "WireGuard"],
@@ -68,12 +72,17 @@ let package = Package(
         .executableTarget(
             name: "nexusguard",
             dependencies: [
-                "Keeper", "Backends", "HostProcess", "TunnelPlan", "WireGuard",
+                "Keeper", "Backends", "Crypto", "HostProcess", "TunnelPlan", "WireGuard",
             ],
             swiftSettings: swiftSettings),
 
         .testTarget(
             name: "WireGuardTests", dependencies: ["WireGuard"], swiftSettings: swiftSettings),
+        .testTarget(
+            name: "CryptoTests", dependencies: ["Crypto", "WireGuard"],
+            swiftSettings: swiftSettings),
+        .testTarget(
+            name: "HostProcessTests", dependencies: ["HostProcess"], swiftSettings: swiftSettings),
         .testTarget(
             name: "TunnelEngineTests", dependencies: ["TunnelEngine", "WireGuard"],
             swiftSettings: swiftSettings),

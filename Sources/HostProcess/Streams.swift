@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+
+extension StandardStream {
+    /// Writes all of `bytes`. A reader that has gone is no error (C92); anything else, as a full
+    /// disk, is.
+    public func write(bytes: [UInt8]) throws(HostError) {
+        let failure = writeWhole(rawValue, bytes)
+        guard failure != 0, failure != EPIPE else { return }
+        let name = self == .output ? "standard output" : "standard error"
+        throw HostError(errno: failure, "cannot write to \(name): \(textOfErrno(failure))")
+    }
+
+    public var isTerminal: Bool { isatty(rawValue) == 1 }
+
+    /// Leads to a regular file that everybody may read or write.
+    public var isFileOpenToAll: Bool {
+        var status = stat()
+        guard unsafe fstat(rawValue, &status) == 0 else { return false }
+        return status.st_mode & S_IFMT == S_IFREG && status.st_mode & 0o006 != 0
+    }
+}
+
+extension Host {
+    public static var isStandardInputTerminal: Bool { isatty(STDIN_FILENO) == 1 }
+
+    /// Writing to a pipe that nobody reads then fails with EPIPE instead of ending the process.
+    public static func ignoreBrokenPipes() { signal(SIGPIPE, SIG_IGN) }
+
+    /// The names in a directory in its own order, without `.` and `..`; none when there is no such
+    /// directory or it may not be read.
+    public static func names(in directory: String) -> [String] {
+        guard let stream = unsafe opendir(directory) else { return [] }
+        defer { unsafe closedir(stream) }
+        var names: [String] = []
+        while let entry = unsafe readdir(stream) {
+            let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                unsafe String(
+                    cString: UnsafeRawPointer(pointer).assumingMemoryBound(to: CChar.self))
+            }
+            if name != ".", name != ".." { names.append(name) }
+        }
+        return names
+    }
+
+    /// Seconds since 1970 and nanoseconds, of the wall clock.
+    public static func wallClock() -> (seconds: Int64, nanoseconds: UInt32) {
+        var now = timespec()
+        unsafe clock_gettime(CLOCK_REALTIME, &now)
+        return (Int64(now.tv_sec), UInt32(now.tv_nsec))
+    }
+}
