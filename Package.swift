@@ -84,6 +84,9 @@ let package = Package(
         .testTarget(
             name: "HostProcessTests", dependencies: ["HostProcess"], swiftSettings: swiftSettings),
         .testTarget(
+            name: "nexusguardTests", dependencies: ["nexusguard", "Crypto", "WireGuard"],
+            swiftSettings: swiftSettings),
+        .testTarget(
             name: "TunnelEngineTests", dependencies: ["TunnelEngine", "WireGuard"],
             swiftSettings: swiftSettings),
         .testTarget(

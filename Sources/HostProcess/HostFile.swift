@@ -123,7 +123,8 @@ extension HostFile {
         _ temporary: String, as path: String, replacing: Bool
     ) -> Int32 {
         if replacing { return unsafe rename(temporary, path) == 0 ? 0 : errno }
-        guard unsafe link(temporary, path) == 0 else { return errno }  // unlike rename(2) it never replaces
+        // Unlike rename(2), link(2) never replaces.
+        guard unsafe link(temporary, path) == 0 else { return errno }
         unsafe unlink(temporary)
         return 0
     }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import WireGuard
 
 /// The benchmark's result as JSON; nexusguard-engine(8) is its description.
 public struct BenchmarkDocument: Equatable, Sendable {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import WireGuard
 
 /// The engine's state as JSON; docs/engine-state.md is its description.
 public struct StateDocument: Equatable, Sendable {

@@ -3,6 +3,7 @@
 import FoundationEssentials
 import Glibc
 import Testing
+import WireGuard
 
 @testable import TunnelEngine
 

@@ -1,36 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-import WireGuard
 
 /// Writes JSON (RFC 8259) in the order of the calls, on one line. The caller opens and closes in
 /// pairs and names members of objects only.
-struct JSONWriter {
-    private(set) var text: [UInt8] = []
+public struct JSONWriter {
+    /// What was written so far, in UTF-8.
+    public private(set) var text: [UInt8] = []
     private var needsComma = false
 
-    mutating func beginObject(_ key: String? = nil) { open(key, UInt8(ascii: "{")) }
-    mutating func endObject() { close(UInt8(ascii: "}")) }
-    mutating func beginArray(_ key: String? = nil) { open(key, UInt8(ascii: "[")) }
-    mutating func endArray() { close(UInt8(ascii: "]")) }
+    public init() {}
 
-    mutating func number(_ key: String? = nil, _ value: UInt64) {
+    public mutating func beginObject(_ key: String? = nil) { open(key, UInt8(ascii: "{")) }
+    public mutating func endObject() { close(UInt8(ascii: "}")) }
+    public mutating func beginArray(_ key: String? = nil) { open(key, UInt8(ascii: "[")) }
+    public mutating func endArray() { close(UInt8(ascii: "]")) }
+
+    public mutating func number(_ key: String? = nil, _ value: UInt64) {
         separate(key)
         text.append(decimal: value)
     }
 
+    public mutating func null(_ key: String? = nil) {
+        separate(key)
+        text.append("null")
+    }
+
     /// Rounded to three decimals. `value` is finite and not negative.
-    mutating func number(_ key: String? = nil, thousandths value: Double) {
+    public mutating func number(_ key: String? = nil, thousandths value: Double) {
         let rounded = UInt64((value * 1000).rounded())
         number(key, rounded / 1000)
         let digits = String(rounded % 1000)
         text.append("." + String(repeating: "0", count: 3 - digits.utf8.count) + digits)
     }
 
-    mutating func bool(_ key: String? = nil, _ value: Bool) {
+    public mutating func bool(_ key: String? = nil, _ value: Bool) {
         separate(key)
         text.append(value ? "true" : "false")
     }
 
-    mutating func string(_ key: String? = nil, _ value: String) {
+    public mutating func string(_ key: String? = nil, _ value: String) {
         separate(key)
         quote(value)
     }
