@@ -67,8 +67,7 @@ let package = Package(
         // Applies a desired tunnel, heals, undoes.
         .target(
             name: "Keeper",
-            dependencies: ["Backends", "HostNetwork", "HostProcess", "TunnelPlan", "WireGuard"],
-            swiftSettings: swiftSettings),
+            dependencies: ["HostProcess", "TunnelPlan", "WireGuard"], swiftSettings: swiftSettings),
         .executableTarget(
             name: "nexusguard",
             dependencies: [

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the keeper asks of the host it keeps a tunnel on. It decides; a TunnelHost does.
+import TunnelPlan
+import WireGuard
+
+/// One tunnel's host: the kernel's network, the back-end, the firewall, the resolver. One thread
+/// uses it. No call waits for the network; each returns as soon as the kernel or the back-end has
+/// answered.
+public protocol TunnelHost {
+    /// The tunnel as it is; nil when there is no link of its name.
+    /// Throws `.busy` when the link of that name is not ours (C81), and names whose it is.
+    mutating func snapshot() throws(KeeperFailure) -> TunnelState?
+
+    /// What `configuration` must know of this host. Peers whose host name resolved have an address
+    /// for their endpoint here; the others keep the name and count for nothing.
+    mutating func facts(for configuration: ConfigurationFile) throws(KeeperFailure) -> HostFacts
+
+    /// Makes one step. What has been reached already is no failure: adding what is there as it
+    /// should be, or removing what is gone.
+    mutating func perform(_ change: Change) throws(KeeperFailure)
+
+    /// To wait on; `drainEvents` is called when one of them is readable. May differ from call to
+    /// call.
+    var descriptors: [Int32] { get }
+
+    /// All that happened since the last call. Never waits.
+    mutating func drainEvents() -> [HostEvent]
+
+    /// Looks `name` up in the background and answers with `HostEvent.resolved`. A second request
+    /// for a name that is being looked up adds nothing.
+    mutating func resolve(_ name: HostName)
+}
+
+/// What the keeper hears of its host. It looks again after each; none of these needs to be precise.
+public enum HostEvent: Equatable, Sendable {
+    /// Others changed the link, an address, a route or a rule of the tunnel, its nft table or its
+    /// resolver settings.
+    case tunnelChanged
+    /// Others changed routes, links or addresses of the host: paths to endpoints may have another
+    /// MTU, names may be reached by another family.
+    case pathsChanged
+    /// Something that this keeper did itself. It counts for nothing.
+    case ownEcho
+    /// Events were lost (ENOBUFS of netlink(7)): all may have changed.
+    case overflow
+    /// In the order in which they are to be tried (reachable ones first, C29). Never empty.
+    case resolved(HostName, [ResolvedAddress])
+    /// The name has no address now. `isFinal`: the answer was that there is no such name; it is
+    /// tried again all the same, but seldom (C30).
+    case unresolved(HostName, reason: String, isFinal: Bool)
+}
+
+/// An address that a name has.
+public struct ResolvedAddress: Hashable, Sendable {
+    public var address: IPAddress
+    /// Of a link-local address.
+    public var zone: Endpoint.Zone?
+
+    public init(_ address: IPAddress, zone: Endpoint.Zone? = nil) {
+        self.address = address
+        self.zone = zone
+    }
+}
