@@ -15,6 +15,12 @@ public protocol TunnelHost {
     /// for their endpoint here; the others keep the name and count for nothing.
     mutating func facts(for configuration: ConfigurationFile) throws(KeeperFailure) -> HostFacts
 
+    /// Who would move the packets of a new link: `preference`, or for nil the best there is. Throws
+    /// what is missing (C83, C84).
+    mutating func chooseBackend(
+        _ preference: BackendKind?
+    ) throws(KeeperFailure) -> BackendChoice
+
     /// Makes one step. What has been reached already is no failure: adding what is there as it
     /// should be, or removing what is gone.
     mutating func perform(_ change: Change) throws(KeeperFailure)
@@ -29,6 +35,17 @@ public protocol TunnelHost {
     /// Looks `name` up in the background and answers with `HostEvent.resolved`. A second request
     /// for a name that is being looked up adds nothing.
     mutating func resolve(_ name: HostName)
+}
+
+public struct BackendChoice: Equatable, Sendable {
+    public var kind: BackendKind
+    /// Why it is not the first choice; one line.
+    public var note: String?
+
+    public init(_ kind: BackendKind, note: String? = nil) {
+        self.kind = kind
+        self.note = note
+    }
 }
 
 /// What the keeper hears of its host. It looks again after each; none of these needs to be precise.
