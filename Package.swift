@@ -56,8 +56,11 @@ let package = Package(
         // Decides what a tunnel needs of its host and which changes lead there; pure.
         .target(name: "TunnelPlan", dependencies: ["WireGuard"], swiftSettings: swiftSettings),
         // Owner of the host's network: links, addresses, routes, rules, firewall, resolver.
+        .systemLibrary(name: "CNFTables", path: "CSources/CNFTables", pkgConfig: "libnftables"),
+        .systemLibrary(name: "CSystemd", path: "CSources/CSystemd", pkgConfig: "libsystemd"),
         .target(
-            name: "HostNetwork", dependencies: ["TunnelPlan", "WireGuard"],
+            name: "HostNetwork",
+            dependencies: ["CNFTables", "CSystemd", "TunnelPlan", "WireGuard"],
             swiftSettings: swiftSettings),
         // Who moves the packets: the kernel or the engine.
         .target(
@@ -88,6 +91,13 @@ let package = Package(
         .testTarget(
             name: "TunnelEngineTests", dependencies: ["TunnelEngine", "WireGuard"],
             swiftSettings: swiftSettings),
+        .testTarget(
+            name: "HostNetworkTests", dependencies: ["HostNetwork", "TunnelPlan", "WireGuard"],
+            swiftSettings: swiftSettings),
+        // What the scripts of Tests/netns drive HostNetwork with.
+        .executableTarget(
+            name: "host-probe", dependencies: ["HostNetwork", "TunnelPlan", "WireGuard"],
+            path: "Tests/HostProbe", swiftSettings: swiftSettings),
         .testTarget(
             name: "TunnelPlanTests", dependencies: ["TunnelPlan", "WireGuard"],
             swiftSettings: swiftSettings),
