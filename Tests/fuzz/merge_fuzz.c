@@ -9,6 +9,7 @@
  *   tools/fuzz merge [SECONDS]
  */
 #include "../CTunnelTests/packets.h"
+#include "variants.h"
 
 #define MOST_PACKETS 96
 
@@ -98,5 +99,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     slow_check_merge(&merge, packets, count);
     for (uint32_t i = 0; i < count; i++)
         free(packets[i].data);
+    count_input("packets", count);
     return 0;
 }

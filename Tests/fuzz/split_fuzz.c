@@ -8,6 +8,7 @@
  *   tools/fuzz split [SECONDS]
  */
 #include "../CTunnelTests/packets.h"
+#include "variants.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -110,5 +111,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         REQUIRE(total == size - split.header_length);
     }
     free(frame);
+    count_input("frames", 1);
     return 0;
 }

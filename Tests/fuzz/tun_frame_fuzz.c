@@ -3,7 +3,8 @@
  * What may come out of the TUN device: any bytes behind any virtio-net header, with a peer for
  * every destination. The input is a sequence of records:
  *
- *     byte 0      bit 0: no session yet (frames are staged first); other bits: repeat count
+ *     byte 0      bit 0: no session yet (frames are staged first); bits 1–4: repeat count;
+ *                 bits 5–7: how many damaged copies follow, in units of 64
  *     byte 1, 2   length of the packet, little endian
  *     10 bytes    struct virtio_net_hdr
  *     …           the packet
@@ -11,7 +12,11 @@
  * Whatever is sent must fit the wire, and the engine must carry a good packet afterwards.
  */
 #include "../CTunnelTests/simulation.h"
+#include "variants.h"
 
+#define COPIES_UNIT   64
+#define MOST_FRAMES   8192 /* per input, so that one takes less than a second */
+#define MOST_BYTES    (8u << 20)
 #define RECORD_HEADER (3 + sizeof(struct virtio_net_hdr))
 
 static void with_vnet_header(struct tunnel_options *options)
@@ -48,18 +53,6 @@ static bool carries(void)
     return same;
 }
 
-static size_t record(const uint8_t *data, size_t size)
-{
-    struct virtio_net_hdr header;
-    size_t length = (size_t)data[1] | (size_t)data[2] << 8;
-    if (length > size - RECORD_HEADER)
-        length = size - RECORD_HEADER;
-    memcpy(&header, data + 3, sizeof header);
-    for (unsigned i = 0; i <= (data[0] >> 1) % 16u; i++)
-        sim_inject_frame(0, &header, data + RECORD_HEADER, length);
-    return RECORD_HEADER + length;
-}
-
 static void check_trains(void)
 {
     for (size_t i = 0; i < sim.train_count; i++) {
@@ -71,9 +64,52 @@ static void check_trains(void)
     sim.train_count = 0;
 }
 
+/* Damaged copies of header and packet, of which the device gives some together. */
+static size_t copies(const uint8_t *record, size_t length, size_t most)
+{
+    static uint8_t room[UINT16_MAX + VARIANT_GROWTH];
+    uint64_t state = variant_seed(record, RECORD_HEADER + length);
+    unsigned count = (record[0] >> 5) * COPIES_UNIT;
+    if (count > most)
+        count = (unsigned)most;
+    if (length && count > MOST_BYTES / length)
+        count = MOST_BYTES / (unsigned)length;
+    for (unsigned i = 0; i < count; i++) {
+        struct virtio_net_hdr header;
+        uint64_t r = variant_random(&state);
+        memcpy(&header, record + 3, sizeof header);
+        memcpy(room, record + RECORD_HEADER, length);
+        if (r & 1)
+            variant_edit(&state, (uint8_t *)&header, sizeof header);
+        sim_inject_frame(0, &header, room, variant_make(&state, room, length));
+        if ((r >> 8 & 31) == 0) {
+            sim_settle();
+            check_trains();
+        }
+    }
+    return count;
+}
+
+/* Returns the bytes used; `read` grows by the frames that the device gave. */
+static size_t record(const uint8_t *data, size_t size, size_t *read)
+{
+    struct virtio_net_hdr header;
+    size_t length = (size_t)data[1] | (size_t)data[2] << 8;
+    if (length > size - RECORD_HEADER)
+        length = size - RECORD_HEADER;
+    memcpy(&header, data + 3, sizeof header);
+    unsigned repeats = 1 + (data[0] >> 1 & 15);
+    for (unsigned i = 0; i < repeats; i++)
+        sim_inject_frame(0, &header, data + RECORD_HEADER, length);
+    *read += repeats;
+    *read += copies(data, length, *read < MOST_FRAMES ? MOST_FRAMES - *read : 0);
+    return RECORD_HEADER + length;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    size_t read = 0;
     if (!sim.count) { /* one pair of engines lives through all inputs */
         sim_start(2, with_vnet_header);
         sim_add_peer(0, 1, true, 0);
@@ -84,8 +120,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         sim_advance(SECONDS(600)); /* no session is left */
     else if (!carries())
         abort();
-    while (size >= RECORD_HEADER) {
-        size_t used = record(data, size);
+    while (size >= RECORD_HEADER && read < MOST_FRAMES) {
+        size_t used = record(data, size, &read);
         data += used;
         size -= used;
         if (used & 1) { /* some records meet in one batch */
@@ -98,5 +134,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!carries() || atomic_load(&sim.node[0].tunnel->staged_bytes))
         abort();
     sim_discard(&sim.node[0].delivered);
+    count_input("frames", read);
     return 0;
 }

@@ -3,6 +3,18 @@
 // depend on how the stream is cut, and memory stays bounded. Compiled into one module with
 // Sources/WireGuard and the tests' memory device.
 
+private let sampleKey = String(repeating: "61", count: 32)
+
+let lineSamples = [
+    "", "set=1", "get=1", "private_key=\(sampleKey)", "listen_port=51820", "fwmark=0x10",
+    "replace_peers=true",
+    "public_key=\(sampleKey)", "preshared_key=\(sampleKey)", "endpoint=192.0.2.1:51820",
+    "endpoint=[2001:db8::1]:51820", "endpoint=[fe80::1%lo]:5", "persistent_keepalive_interval=25",
+    "replace_allowed_ips=true", "allowed_ip=10.0.0.0/8", "allowed_ip=-10.0.0.0/8",
+    "allowed_ip=fd00::/64",
+    "protocol_version=1", "update_only=true", "remove=true",
+]
+
 /// One client's whole stream, in pieces of `size`; what it was answered.
 private func converse(_ stream: ArraySlice<UInt8>, pieces size: Int, with device: MemoryDevice)
     -> [UInt8]
@@ -28,6 +40,7 @@ public func fuzzUAPI(_ data: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     let bytes = unsafe Array(UnsafeBufferPointer(start: data, count: count))
     guard let first = bytes.first else { return 0 }
     let stream = bytes.dropFirst()
+    countLines(stream)
     let whole = MemoryDevice()
     let pieces = MemoryDevice()
     let answers = converse(stream, pieces: max(1, stream.count), with: whole)
