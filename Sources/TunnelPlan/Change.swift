@@ -4,14 +4,20 @@
 import WireGuard
 
 public enum Change: Equatable, Sendable {
+    /// When there is a link of the other kind it is replaced: with it go the device, the peers,
+    /// MTU, addresses, routes and DNS; rules, firewall and settings stay.
     case createLink(BackendKind)
+    /// The last change of `undo`; takes the device, addresses and routes along.
     case removeLink
 
     case setDevice(DeviceChange)
     case addPeer(PeerChange)
+    /// Its prefixes are added first; one that another peer has moves here. `updateOnly` is set.
     case changePeer(PeerChange)
     case removePeer(PublicKey)
 
+    /// One of the same subnet may still be there. So that removing it later does not take the new
+    /// one along, our links have `promote_secondaries` (ip-sysctl.rst of the kernel) on.
     case addAddress(InterfaceAddress)
     case removeAddress(InterfaceAddress)
     case setMTU(UInt32)

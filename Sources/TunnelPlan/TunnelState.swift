@@ -41,8 +41,12 @@ public struct DesiredPeer: Equatable, Sendable {
     /// Where to begin; nil leaves what was learned. It never replaces the endpoint of a live
     /// session (pitfall 56): see `EndpointPolicy`.
     public var endpoint: Endpoint?
+    /// What the file says about the endpoint; nil: unknown. A name that resolves anew is no change
+    /// of the configuration.
+    public var endpointSource: PeerEndpoint?
     /// Seconds; 0: off.
     public var keepalive: UInt16 = 0
+    /// Of two peers with one prefix the later has it.
     public var prefixes: Set<Prefix> = []
 
     public init(publicKey: PublicKey) { self.publicKey = publicKey }

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the tunnel that is to the one that is wanted, in an order in which every state between is
+// one to be in: what is new works before the old goes, no packet that the tunnel sent enters it
+// again (C37), and none that belongs into it leaves beside it.
+//
+//   link → device → peers → MTU, addresses, up → setting, firewall → routes → rules → DNS
+//   then what goes: rules → routes → setting, firewall → mark → peers → addresses → MTU, down
+import WireGuard
+
+/// The changes that lead from `from` (nil: there is no tunnel) to `to`; empty when they are the
+/// same in meaning. Another back-end is a `createLink` of its kind: see `Change`. Whoever creates a
+/// tunnel has chosen its back-end; where `to` leaves it open the kernel is taken.
+public func plan(
+    from: TunnelState?, to: DesiredTunnel, policy: EndpointPolicy = EndpointPolicy()
+) -> [Change] {
+    var planner = Planner(from: from, to: to)
+    return planner.plan(policy)
+}
+
+/// The changes that leave nothing of a tunnel. With the link go its device, addresses and routes.
+public func undo(of state: TunnelState) -> [Change] {
+    let host = state.host
+    var changes: [Change] = []
+    if host.dns != nil { changes.append(.setDNS(nil)) }
+    changes += host.rules.sorted(by: Rule.precedes).reversed().map { .removeRule($0) }
+    for setting in HostSetting.allCases where host.settings[setting] != nil {
+        changes.append(.setSetting(setting, nil))
+    }
+    if host.firewall != nil { changes.append(.setFirewall(nil)) }
+    return changes + [.removeLink]
+}
+
+private struct Planner {
+    private let from: TunnelState
+    private let to: DesiredTunnel
+    private let createsLink: BackendKind?
+    /// What is added, and what is removed afterwards.
+    private var changes: [Change] = []
+    private var removals: [Change] = []
+
+    init(from: TunnelState?, to: DesiredTunnel) {
+        self.to = to.normalised
+        if let from, to.backend == nil || to.backend == from.backend {
+            createsLink = nil
+            self.from = from
+        } else {
+            let kind = to.backend ?? .kernel
+            createsLink = kind
+            self.from = TunnelState(replacing: from, by: kind)
+        }
+    }
+
+    mutating func plan(_ policy: EndpointPolicy) -> [Change] {
+        if let createsLink { changes.append(.createLink(createsLink)) }
+        var peers = PeerPlanner(policy: policy)
+        let peerChanges = peers.plan(from: from.device, to: to.peers)
+        let mark = markChange()
+        planDevice(early: mark)
+        changes += peerChanges.set
+        planLink()
+        planProtection()
+        planRoutes()
+        if to.host.dns != from.host.dns { changes.append(.setDNS(to.host.dns)) }
+        planWithdrawal()
+        if let mark, !mark.isEarly { removals.append(.setDevice(DeviceChange(fwmark: mark.value))) }
+        removals += peerChanges.removed
+        planLinkWithdrawal()
+        return changes + removals
+    }
+
+    // MARK: device
+
+    private struct MarkChange {
+        var value: UInt32
+        /// Before the rules that know it. Otherwise after those have gone that know the old one.
+        var isEarly: Bool
+    }
+
+    private func markChange() -> MarkChange? {
+        guard let mark = to.device.fwmark, mark != from.device.fwmark else { return nil }
+        let leaves = from.host.rules.contains {
+            $0.isInverted && $0.mark == from.device.fwmark && !to.host.rules.contains($0)
+        }
+        let arrives = to.host.rules.contains { $0.isInverted && $0.mark == mark }
+        return MarkChange(value: mark, isEarly: arrives || !leaves)
+    }
+
+    private mutating func planDevice(early mark: MarkChange?) {
+        var change = DeviceChange()
+        if let key = to.device.privateKey, key != from.device.privateKey,
+            !(key.isZero && from.device.privateKey == nil)
+        {
+            change.privateKey = key
+        }
+        // 0 is any port: whichever it has will do.
+        if let port = to.device.listenPort, port != 0, port != from.device.listenPort {
+            change.listenPort = port
+        }
+        if let mark, mark.isEarly {
+            change.fwmark = mark.value
+            exempt(mark.value)
+        }
+        if change != DeviceChange() { changes.append(.setDevice(change)) }
+    }
+
+    /// While the rules of the old mark are there, packets with the new one would enter the tunnel.
+    /// So before them goes, as long as both are in place: those with the new mark use the main
+    /// table.
+    private mutating func exempt(_ mark: UInt32) {
+        for rule in from.host.rules.sorted(by: Rule.precedes)
+        where rule.isInverted && rule.mark != nil && rule.mark != mark && rule.priority > 1 {
+            var exemption = Rule(
+                family: rule.family, priority: rule.priority - 1, table: Route.mainTable)
+            exemption.mark = mark
+            guard !from.host.rules.contains(exemption), !to.host.rules.contains(exemption) else {
+                continue
+            }
+            changes.append(.addRule(exemption))
+            removals.append(.removeRule(exemption))
+        }
+    }
+
+    // MARK: what is added
+
+    private mutating func planLink() {
+        let added = to.host.addresses.subtracting(from.host.addresses)
+        // One link has an IPv6 address once, whatever its length (ipv6_add_addr of
+        // net/ipv6/addrconf.c): there the old one has to go first.
+        for old in addressesInTheWay(of: added) { changes.append(.removeAddress(old)) }
+        if let mtu = to.host.mtu, mtu != from.host.mtu, mtu >= ipv6MinimumMTU {
+            changes.append(.setMTU(mtu))
+        }
+        for address in added.sorted(by: InterfaceAddress.precedes) {
+            changes.append(.addAddress(address))
+        }
+        if to.host.isUp, !from.host.isUp { changes.append(.setUp(true)) }
+    }
+
+    private func addressesInTheWay(of added: Set<InterfaceAddress>) -> [InterfaceAddress] {
+        from.host.addresses.subtracting(to.host.addresses).filter { old in
+            old.address.family == .v6 && added.contains { $0.address == old.address }
+        }.sorted(by: InterfaceAddress.precedes)
+    }
+
+    private mutating func planProtection() {
+        for setting in HostSetting.allCases {
+            guard let value = to.host.settings[setting], value != from.host.settings[setting]
+            else { continue }
+            changes.append(.setSetting(setting, value))
+        }
+        if to.host.firewall != from.host.firewall, to.host.firewall?.fullTunnelMark != nil {
+            changes.append(.setFirewall(to.host.firewall))
+        }
+    }
+
+    private mutating func planRoutes() {
+        let routes = to.host.routes.subtracting(from.host.routes)
+        for old in addressesRouted(by: routes) { changes.append(.removeAddress(old)) }
+        changes += routes.sorted(by: Route.precedes).map { .addRoute($0) }
+        let rules = to.host.rules.subtracting(from.host.rules)
+        changes += rules.sorted(by: Rule.precedes).map { .addRule($0) }
+    }
+
+    /// Addresses that go, and whose connected route is one that comes: the kernel takes them for
+    /// the same.
+    private func addressesRouted(by routes: Set<Route>) -> [InterfaceAddress] {
+        let early = Set(addressesInTheWay(of: to.host.addresses.subtracting(from.host.addresses)))
+        return from.host.addresses.subtracting(to.host.addresses).subtracting(early).filter { old in
+            routes.contains {
+                $0.table == Route.mainTable && $0.destination == old.connectedRoute
+            }
+        }.sorted(by: InterfaceAddress.precedes)
+    }
+
+    // MARK: what goes
+
+    private mutating func planWithdrawal() {
+        let rules = from.host.rules.subtracting(to.host.rules)
+        // Before the exemption, which is there because of them.
+        removals.insert(
+            contentsOf: rules.sorted(by: Rule.precedes).reversed().map { .removeRule($0) }, at: 0)
+        let routes = from.host.routes.subtracting(to.host.routes)
+        removals += routes.sorted(by: Route.precedes).reversed().map { .removeRoute($0) }
+        for setting in HostSetting.allCases
+        where from.host.settings[setting] != nil && to.host.settings[setting] == nil {
+            removals.append(.setSetting(setting, nil))
+        }
+        if to.host.firewall != from.host.firewall, to.host.firewall?.fullTunnelMark == nil {
+            removals.append(.setFirewall(to.host.firewall))
+        }
+    }
+
+    private mutating func planLinkWithdrawal() {
+        let gone = Set(
+            changes.compactMap { change in
+                if case .removeAddress(let address) = change { address } else { nil }
+            })
+        let addresses = from.host.addresses.subtracting(to.host.addresses).subtracting(gone)
+        for address in addresses.sorted(by: InterfaceAddress.precedes) {
+            removals.append(.removeAddress(address))
+        }
+        // After the IPv6 addresses, which an MTU like that takes away.
+        if let mtu = to.host.mtu, mtu != from.host.mtu, mtu < ipv6MinimumMTU {
+            removals.append(.setMTU(mtu))
+        }
+        if !to.host.isUp, from.host.isUp { removals.append(.setUp(false)) }
+    }
+}
+
+/// Bytes (RFC 8200 section 5).
+let ipv6MinimumMTU: UInt32 = 1280
+
+extension DesiredTunnel {
+    /// A link that is down has no routes, so no rule may lead to them either.
+    fileprivate var normalised: DesiredTunnel {
+        guard !host.isUp else { return self }
+        var result = self
+        result.host.routes = []
+        result.host.rules = []
+        return result
+    }
+}
+
+extension TunnelState {
+    /// What is there when a new link has taken the place of another's, or of none.
+    init(replacing other: TunnelState?, by kind: BackendKind) {
+        var host = HostState()
+        if let other {
+            host.rules = other.host.rules
+            host.firewall = other.host.firewall
+            host.settings = other.host.settings
+        }
+        self.init(backend: kind, device: DeviceSnapshot(), host: host)
+    }
+}
