@@ -256,3 +256,22 @@ void host_listener_close(struct host_listener *listener)
         close(listener->watch_fd);
     *listener = (struct host_listener){.fd = -1, .watch_fd = -1};
 }
+
+/* ---- the other side ------------------------------------------------------------------------ */
+
+int host_connect(const char *path, char *error_text)
+{
+    struct sockaddr_un address;
+    int failure = address_of(path, &address, error_text);
+    if (failure)
+        return failure;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return failed(error_text, -errno, "cannot make a socket: %s", strerror(errno));
+    /* A unix socket connects at once or not at all, also when it does not block (unix(7)). */
+    if (connect(fd, (const struct sockaddr *)&address, sizeof address) == 0)
+        return fd;
+    failure = -errno;
+    close(fd);
+    return failed(error_text, failure, "cannot connect to %s: %s", path, strerror(-failure));
+}

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define HOST_ERROR_CAPACITY 256
 #define HOST_PATH_CAPACITY  108 /* sockaddr_un.sun_path, unix(7) */
@@ -88,6 +89,36 @@ bool host_listener_removed(struct host_listener *listener);
 
 /* Removes the name if this process made it and it still leads to this socket; closes. */
 void host_listener_close(struct host_listener *listener);
+
+/* Connects to the stream socket at `path`; non-blocking and close-on-exec. -EAGAIN: somebody
+ * listens whose queue is full; -ECONNREFUSED and -ENOENT: nobody does. */
+int host_connect(const char *path, char *error_text);
+
+/* ---- other programs (spawn.c) -------------------------------------------------------------- */
+
+struct host_child {
+    pid_t pid;     /* -1: has ended and was reaped */
+    int pid_fd;    /* readable when it has ended (pidfd_open(2)); -1: the kernel has none */
+    int output_fd; /* what it and its own children wrote, in memory */
+    int exit_code; /* of exit(3); valid when it has ended and `signal` is 0 */
+    int signal;    /* that ended it */
+};
+
+/*
+ * Starts the program at `path` in a session of its own, with signals as at login, standard input on
+ * /dev/null and no other descriptor of this process. The vectors end with NULL; `environment` is
+ * all it gets. A negative errno: nothing was started and nothing is to be closed.
+ */
+int host_child_start(struct host_child *child, const char *path, char *const *arguments,
+                     char *const *environment);
+/* Reaps it. Never waits. */
+bool host_child_has_ended(struct host_child *child);
+/* SIGKILL to it and to all it started, but for those who made a session of their own. */
+void host_child_kill(const struct host_child *child);
+/* The first `size` bytes of its output; how many, or a negative errno. */
+ssize_t host_child_output(const struct host_child *child, char *buffer, size_t size);
+/* The process goes on. */
+void host_child_close(struct host_child *child);
 
 /* ---- signals and service manager (events.c) ------------------------------------------------ */
 
