@@ -13,8 +13,8 @@ func appendUAPI(_ device: DeviceSnapshot, to text: inout [UInt8]) {
         key.appendHex(to: &text)
         text.append(UInt8(ascii: "\n"))
     }
-    if device.listenPort != 0 { text.append(line: "listen_port=", UInt64(device.listenPort)) }
-    if device.fwmark != 0 { text.append(line: "fwmark=", UInt64(device.fwmark)) }
+    if device.listenPort != 0 { text.append(uapi: "listen_port=", UInt64(device.listenPort)) }
+    if device.fwmark != 0 { text.append(uapi: "fwmark=", UInt64(device.fwmark)) }
     for peer in device.peers { append(peer, to: &text) }
 }
 
@@ -33,22 +33,14 @@ private func append(_ peer: PeerSnapshot, to text: inout [UInt8]) {
         endpoint.append(to: &text)
         text.append(UInt8(ascii: "\n"))
     }
-    text.append(line: "last_handshake_time_sec=", UInt64(max(0, peer.lastHandshakeSeconds)))
-    text.append(line: "last_handshake_time_nsec=", UInt64(peer.lastHandshakeNanoseconds))
-    text.append(line: "tx_bytes=", peer.sentBytes)
-    text.append(line: "rx_bytes=", peer.receivedBytes)
-    text.append(line: "persistent_keepalive_interval=", UInt64(peer.keepalive))
+    text.append(uapi: "last_handshake_time_sec=", UInt64(max(0, peer.lastHandshakeSeconds)))
+    text.append(uapi: "last_handshake_time_nsec=", UInt64(peer.lastHandshakeNanoseconds))
+    text.append(uapi: "tx_bytes=", peer.sentBytes)
+    text.append(uapi: "rx_bytes=", peer.receivedBytes)
+    text.append(uapi: "persistent_keepalive_interval=", UInt64(peer.keepalive))
     for prefix in peer.prefixes {
         text.append("allowed_ip=")
         prefix.append(to: &text)
         text.append(UInt8(ascii: "\n"))
-    }
-}
-
-extension [UInt8] {
-    fileprivate mutating func append(line key: String, _ value: UInt64) {
-        append(key)
-        append(decimal: value)
-        append(UInt8(ascii: "\n"))
     }
 }
