@@ -10,7 +10,7 @@ let checkVerb = Verb(
         tunnel or - for standard input. Exit code 5 when one of them is refused.
         """,
     options: readingOptions + [Option(long: "json", help: "print the findings as JSON")],
-    run: check)
+    completes: [.file, .configured], run: check)
 
 private func check(_ invocation: Invocation) throws(Failure) -> UInt8 {
     var reports: [CheckReport] = []

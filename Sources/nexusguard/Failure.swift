@@ -43,7 +43,7 @@ struct Failure: Error, Equatable {
 }
 
 /// Asks the host something; its errors become ours.
-func asking<Value>(_ body: () throws(HostError) -> Value) throws(Failure) -> Value {
+func asking<Value: ~Copyable>(_ body: () throws(HostError) -> Value) throws(Failure) -> Value {
     do throws(HostError) {
         return try body()
     } catch {

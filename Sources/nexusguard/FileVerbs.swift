@@ -9,7 +9,7 @@ let fileVerbs = [
         name: "strip", operands: "FILE", operandCount: 1...1,
         summary: "Print the part of a configuration that wg setconf takes.",
         details: "Settings of wg-quick, unknown ones and hooks are left out.",
-        options: readingOptions, run: strip),
+        options: readingOptions, completes: [.file, .configured], run: strip),
     Verb(
         name: "import", operands: "FILE", operandCount: 1...1,
         summary: "Copy a configuration to /etc/nexusguard, in a uniform spelling.",
@@ -21,12 +21,12 @@ let fileVerbs = [
         options: readingOptions + hookOptions + outputOptions + [
             Option(long: "name", short: "n", argument: "IFNAME", help: "the tunnel's name")
         ],
-        run: importFile),
+        completes: [.file], run: importFile),
     Verb(
         name: "export", operands: "FILE", operandCount: 1...1,
         summary: "Print a configuration in a uniform spelling, with its keys.",
         details: "FILE is a path, the name of a tunnel or - for standard input.",
-        options: readingOptions + outputOptions, run: export),
+        options: readingOptions + outputOptions, completes: [.file, .configured], run: export),
 ]
 
 let hookOptions = [

@@ -21,10 +21,21 @@ struct Verb: Sendable {
     var options: [Option] = []
     /// What follows the first operand is an operand, even if it begins with `-`.
     var optionsEndAtOperand = false
+    /// What a shell may offer for its operands.
+    var completes: [OperandKind] = []
     /// Not in the list of verbs: started by others, not by people.
     var isHidden = false
     /// Returns the exit code.
     let run: @Sendable (Invocation) throws(Failure) -> UInt8
+
+    enum OperandKind: Equatable, Sendable {
+        case file
+        /// The name of a tunnel that runs.
+        case running
+        /// The name of a tunnel that has a configuration.
+        case configured
+        case words([String])
+    }
 }
 
 /// A verb with what its command line gave.
