@@ -65,7 +65,7 @@ let package = Package(
         // Who moves the packets: the kernel or the engine.
         .target(
             name: "Backends",
-            dependencies: ["HostNetwork", "HostProcess", "TunnelPlan", "WireGuard"],
+            dependencies: ["Crypto", "HostNetwork", "HostProcess", "TunnelPlan", "WireGuard"],
             swiftSettings: swiftSettings),
         // Applies a desired tunnel, heals, undoes.
         .target(
@@ -98,6 +98,10 @@ let package = Package(
         .executableTarget(
             name: "host-probe", dependencies: ["HostNetwork", "TunnelPlan", "WireGuard"],
             path: "Tests/HostProbe", swiftSettings: swiftSettings),
+        .testTarget(
+            name: "BackendsTests",
+            dependencies: ["Backends", "HostProcess", "TunnelPlan", "WireGuard"],
+            swiftSettings: swiftSettings),
         .testTarget(
             name: "TunnelPlanTests", dependencies: ["TunnelPlan", "WireGuard"],
             swiftSettings: swiftSettings),

@@ -34,7 +34,7 @@ public enum ErrorKind: Sendable {
 }
 
 /// What strerror(3) says.
-func textOfErrno(_ errno: Int32) -> String {
+public func textOfErrno(_ errno: Int32) -> String {
     guard let text = unsafe strerror(errno) else { return "error \(errno)" }
     return unsafe String(cString: text)
 }

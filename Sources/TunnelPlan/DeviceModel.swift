@@ -27,6 +27,9 @@ public struct DeviceModel: Sendable {
         return snapshot
     }
 
+    /// nil: there is none.
+    public func peer(_ key: PublicKey) -> PeerSnapshot? { positions[key].flatMap { slots[$0] } }
+
     /// After an error the state is as it was. Changes of the host are errors.
     public mutating func apply(_ change: Change) throws(ModelError) {
         switch change {
@@ -70,8 +73,7 @@ public struct DeviceModel: Sendable {
     /// Every part of it says something new.
     private func check(_ change: PeerChange) throws(ModelError) {
         let peer =
-            positions[change.publicKey].flatMap { slots[$0] }
-            ?? PeerSnapshot(publicKey: change.publicKey)
+            peer(change.publicKey) ?? PeerSnapshot(publicKey: change.publicKey)
         if let key = change.presharedKey {
             try require(
                 (key.isZero ? nil : key) != peer.presharedKey, "the preshared key is set already")

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+import Crypto
+import HostProcess
+import TunnelPlan
+import WireGuard
+
+/// `nexusguard-engine`, or another program with its command line and sockets, as wireguard-go.
+public struct UserspaceBackend: Backend, Sendable {
+    /// Where servers of the configuration protocol listen: IFNAME.sock.
+    public static let socketDirectory = "/var/run/wireguard"
+
+    public let kind = BackendKind.userspace
+    private let program: String?
+    private let directory: String
+    private let limits: UAPIClient.Limits
+
+    /// - Parameters:
+    ///   - program: path of the engine; nil: see `availability`, which looks for it.
+    ///   - directory: of the sockets.
+    public init(
+        program: String? = nil, directory: String = socketDirectory,
+        limits: UAPIClient.Limits = UAPIClient.Limits()
+    ) {
+        self.program = program
+        self.directory = directory
+        self.limits = limits
+    }
+
+    public func availability() -> BackendAvailability {
+        guard Confinement.hasNetAdmin else {
+            return .unavailable(
+                BackendError(
+                    .permission,
+                    "this process may not make network devices: it lacks CAP_NET_ADMIN; "
+                        + "run it as root, or add the capability to its unit or container"))
+        }
+        guard HostFile.exists(EngineProgram.tunDevice) else {
+            return .unavailable(
+                BackendError(
+                    .unavailable,
+                    "there is no \(EngineProgram.tunDevice); load the module tun, "
+                        + "or hand the device to the container"))
+        }
+        do throws(BackendError) {
+            _ = try engine()
+            return .available
+        } catch {
+            return .unavailable(error)
+        }
+    }
+
+    private func engine() throws(BackendError) -> EngineProgram {
+        guard let program else { return try EngineProgram.find() }
+        guard Host.isExecutable(program) else {
+            throw BackendError(.unavailable, "there is no program at \(program)")
+        }
+        return EngineProgram(path: program)
+    }
+
+    /// Of the sockets somebody answers on.
+    public func names() throws(BackendError) -> [InterfaceName] {
+        let suffix = ".sock"
+        return Host.names(in: directory).filter { $0.hasSuffix(suffix) }
+            .compactMap { InterfaceName(String($0.dropLast(suffix.count))) }
+            .filter { isAnswered($0) }
+            .sorted { $0.description < $1.description }
+    }
+
+    /// Whether an engine has a tunnel of this name.
+    public func isAnswered(_ name: InterfaceName) -> Bool {
+        // Nothing is sent: to a server it looks like `wg`, which knocks like this before it speaks.
+        (try? Descriptor.connect(socket(name))) != nil
+    }
+
+    public func create(_ name: InterfaceName) throws(BackendError) {
+        try engine().start(name, limit: limits.total)
+    }
+
+    public func snapshot(_ name: InterfaceName) throws(BackendError) -> DeviceSnapshot {
+        do throws(UAPIClient.Failure) {
+            var device = try client(name).get()
+            device.publicKey = device.privateKey?.publicKey
+            return device
+        } catch {
+            throw error.error("read \(name)", path: socket(name))
+        }
+    }
+
+    /// Servers older than the removal of single prefixes (a leading `-`, 2025) refuse it as invalid:
+    /// they are told the prefixes that remain instead.
+    public func apply(
+        _ name: InterfaceName, device: DeviceChange, peers: [PeerChange], replacePeers: Bool
+    ) throws(BackendError) {
+        let client = client(name)
+        do throws(UAPIClient.Failure) {
+            do throws(UAPIClient.Failure) {
+                try client.set(device: device, peers: peers, replacePeers: replacePeers)
+            } catch {
+                guard error == .refused(.invalid), PrefixRemoval.isUsed(in: peers) else {
+                    throw error
+                }
+                let peers = PrefixRemoval.avoided(in: peers, actual: try client.get())
+                try client.set(device: device, peers: peers, replacePeers: replacePeers)
+            }
+        } catch {
+            throw error.error("configure \(name)", path: socket(name))
+        }
+    }
+
+    public func remove(_ name: InterfaceName) throws(BackendError) {
+        let client = client(name)
+        let deadline = Host.monotonicMilliseconds() + limits.total
+        let connection: Descriptor
+        do throws(UAPIClient.Failure) {
+            connection = try client.connect(deadline)
+        } catch {
+            if case .connection(let error) = error, error.isNobodyListening { return }
+            throw error.error("end \(name)", path: socket(name))
+        }
+        do throws(HostError) {
+            // Servers end when their socket's name goes (pitfall 62), as wg-quick(8) makes them.
+            try HostFile.remove(socket(name))
+        } catch {
+            throw BackendError(
+                error.kind == .noPermission ? .permission : .other, "cannot end \(name): \(error)")
+        }
+        try awaitEnd(of: connection, name, deadline)
+    }
+
+    /// The server's end closes the connection that it never read from.
+    private func awaitEnd(
+        of connection: borrowing Descriptor, _ name: InterfaceName, _ deadline: Int64
+    ) throws(BackendError) {
+        var buffer = [UInt8](repeating: 0, count: 256)
+        var poller = Poller()
+        while true {
+            let rest = deadline - Host.monotonicMilliseconds()
+            guard rest > 0 else {
+                throw UAPIClient.Failure.timeout(limits.total)
+                    .error("end \(name)", path: socket(name))
+            }
+            poller.removeAll()
+            poller.add(connection.number)
+            poller.wait(milliseconds: rest)
+            if case .ended = connection.read(into: &buffer) { return }
+        }
+    }
+
+    private func socket(_ name: InterfaceName) -> String { "\(directory)/\(name).sock" }
+    private func client(_ name: InterfaceName) -> UAPIClient {
+        UAPIClient(path: socket(name), limits: limits)
+    }
+}
