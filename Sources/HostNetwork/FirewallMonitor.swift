@@ -18,10 +18,14 @@ public struct FirewallMonitor: ~Copyable {
             Int32(SOCK_RAW.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue),
             NETLINK_NETFILTER)
         guard number >= 0 else { throw Self.error("open a socket for nftables", errno) }
-        var group = Int32(NFNLGRP_NFTABLES.rawValue)
-        let status = unsafe setsockopt(
-            number, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &group,
-            socklen_t(MemoryLayout<Int32>.size))
+        // Without a port of its own a socket counts as the kernel's and hears nothing of it.
+        var status = bindToAnyPort(number)
+        if status == 0 {
+            var group = Int32(NFNLGRP_NFTABLES.rawValue)
+            status = unsafe setsockopt(
+                number, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &group,
+                socklen_t(MemoryLayout<Int32>.size))
+        }
         guard status == 0 else {
             let failure = errno
             close(number)
@@ -62,6 +66,16 @@ public struct FirewallMonitor: ~Copyable {
                 isTouched || length > buffer.count
                 || NFTablesEvents.name(table, in: buffer.span.extracting(first: length))
             if length == 0 { return isTouched }
+        }
+    }
+}
+
+private func bindToAnyPort(_ number: Int32) -> Int32 {
+    var address = sockaddr_nl()
+    address.nl_family = sa_family_t(AF_NETLINK)
+    return unsafe withUnsafePointer(to: &address) { start in
+        unsafe start.withMemoryRebound(to: sockaddr.self, capacity: 1) { start in
+            unsafe bind(number, start, socklen_t(MemoryLayout<sockaddr_nl>.size))
         }
     }
 }
