@@ -103,6 +103,10 @@ let package = Package(
             dependencies: ["Backends", "HostProcess", "TunnelPlan", "WireGuard"],
             swiftSettings: swiftSettings),
         .testTarget(
+            name: "KeeperTests",
+            dependencies: ["Keeper", "HostProcess", "TunnelPlan", "WireGuard"],
+            swiftSettings: swiftSettings),
+        .testTarget(
             name: "TunnelPlanTests", dependencies: ["TunnelPlan", "WireGuard"],
             swiftSettings: swiftSettings),
     ]

@@ -2,7 +2,7 @@
 
 /// Why the keeper could not do what it was asked.
 public struct KeeperFailure: Error, Equatable, Sendable, CustomStringConvertible {
-    public enum Kind: Sendable {
+    public enum Kind: String, Sendable, CaseIterable {
         case failed
         case notRunning
         case permission

@@ -6,7 +6,7 @@ import WireGuard
 /// One tunnel's host: the kernel's network, the back-end, the firewall, the resolver. One thread
 /// uses it. No call waits for the network; each returns as soon as the kernel or the back-end has
 /// answered.
-public protocol TunnelHost {
+public protocol TunnelHost: ~Copyable {
     /// The tunnel as it is; nil when there is no link of its name.
     /// Throws `.busy` when the link of that name is not ours (C81), and names whose it is.
     mutating func snapshot() throws(KeeperFailure) -> TunnelState?

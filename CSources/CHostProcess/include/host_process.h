@@ -132,6 +132,26 @@ int host_signals_next(int fd);
 int host_notify_open(void);
 void host_notify(int fd, const char *state);
 
+/* ---- clients of local sockets (local_peer.c) ------------------------------------------------ */
+
+struct host_peer {
+    int32_t process;
+    uint32_t user, group;
+};
+
+/* As the kernel noted them when the other side connected. 0 or a negative errno. */
+int host_peer_identify(int fd, struct host_peer *peer);
+/* Its supplementary groups; how many there are, which may be more than fit: then none is filled in.
+ * Negative errno. */
+ptrdiff_t host_peer_groups(int fd, uint32_t *groups, size_t capacity);
+
+/* ---- alarm (boot_timer.c) ------------------------------------------------------------------ */
+
+/* A descriptor that is readable from the set time of CLOCK_BOOTTIME on, or a negative errno. */
+int host_boot_timer_open(void);
+/* Milliseconds since boot; negative: never. */
+void host_boot_timer_set(int fd, int64_t milliseconds);
+
 /* ---- log (log.c) --------------------------------------------------------------------------- */
 
 enum host_log_target { HOST_LOG_STDERR, HOST_LOG_SYSLOG };

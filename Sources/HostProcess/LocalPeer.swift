@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+import CHostProcess
+import Glibc
+
+/// Who is at the other end of a unix socket, as the kernel noted it at connect(2).
+public struct LocalPeer: Equatable, Sendable {
+    public let process: Int32
+    public let user: UInt32
+    /// Its own group first, then the supplementary ones.
+    public let groups: [UInt32]
+
+    public var isRoot: Bool { user == 0 }
+    /// The user that this process runs as.
+    public var isSelf: Bool { user == geteuid() }
+}
+
+extension Descriptor {
+    /// nil when the kernel does not tell.
+    public var localPeer: LocalPeer? {
+        var peer = host_peer()
+        guard unsafe host_peer_identify(number, &peer) == 0 else { return nil }
+        return LocalPeer(
+            process: peer.process, user: peer.user, groups: [peer.group] + supplementaryGroups())
+    }
+
+    private func supplementaryGroups() -> [UInt32] {
+        var groups = [UInt32](repeating: 0, count: 64)
+        while true {
+            let count = unsafe host_peer_groups(number, &groups, groups.count)
+            guard count > groups.count else { return Array(groups.prefix(max(0, count))) }
+            groups = [UInt32](repeating: 0, count: count)
+        }
+    }
+}
+
+extension Host {
+    /// The number of a group of group(5); nil when there is none of that name.
+    public static func group(named name: String) -> UInt32? {
+        guard let entry = unsafe getgrnam(name) else { return nil }
+        return unsafe entry.pointee.gr_gid
+    }
+
+    /// CLOCK_BOOTTIME in milliseconds: goes on while the machine sleeps.
+    public static func bootMilliseconds() -> Int64 {
+        var now = timespec()
+        unsafe clock_gettime(CLOCK_BOOTTIME, &now)
+        return Int64(now.tv_sec) * 1000 + Int64(now.tv_nsec) / 1_000_000
+    }
+
+    /// 64 bits that nobody can guess (getrandom(2)).
+    public static func randomNumber() -> UInt64 { UInt64.random(in: .min ... .max) }
+
+    public static var processNumber: Int32 { getpid() }
+}
+
+extension HostFile {
+    /// Lets the members of `group` read and write what `path` names (0660).
+    public static func share(_ path: String, withGroup group: UInt32) throws(HostError) {
+        guard unsafe lchown(path, uid_t.max, group) == 0, unsafe chmod(path, 0o660) == 0 else {
+            throw HostError(
+                errno: errno,
+                "cannot give \(path) to group \(group): \(textOfErrno(errno))")
+        }
+    }
+}

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+// One thread waits for clients, signals, the host and the clock; performs what the reconciler
+// decides; sleeps while nothing happens.
+import HostProcess
+import TunnelPlan
+import WireGuard
+
+struct KeeperLoop<Target: TunnelHost & ~Copyable>: ~Copyable {
+    /// Clients beyond this push out the one that has been idle longest.
+    static var sessionLimit: Int { 32 }
+    /// A request or an answer that does not move for so long ends its connection. Milliseconds.
+    static var stallLimit: Int64 { 30_000 }
+    /// A keeper with nothing to keep and no client ends after this long. Milliseconds.
+    static var vacancyLimit: Int64 { 5_000 }
+    /// The clock of the machine ran on by so much while it slept: look at everything (C87).
+    static var sleepLimit: Int64 { 1_000 }
+
+    enum End: Equatable {
+        /// Everything stays in place.
+        case signal(Int32)
+        case socketRemoved
+        /// The tunnel is down, or never was.
+        case done
+    }
+
+    private let name: InterfaceName
+    private let files: StateFiles
+    private let group: UInt32?
+    private var target: Target
+    private var listener: Listener
+    private let signals: EndingSignals
+    private let timer: BootTimer
+    private var reconciler: Reconciler
+    private var written: Stored
+
+    private var sessions: [Session] = []
+    private var nextRequest: RequestID = 1
+    private var poller = Poller()
+    private var buffer = [UInt8](repeating: 0, count: 65536)
+    private var mended: UInt64 = 0
+    private var lastWarning: String?
+    private var isDone = false
+    private var sleepOffset: Int64
+    private var vacantSince: Int64
+
+    init(
+        name: InterfaceName, files: StateFiles, group: UInt32?, target: consuming Target,
+        listener: consuming Listener, signals: consuming EndingSignals
+    ) throws(KeeperFailure) {
+        self.name = name
+        self.files = files
+        self.group = group
+        self.target = target
+        self.listener = listener
+        self.signals = signals
+        do throws(HostError) {
+            timer = try BootTimer()
+        } catch {
+            throw KeeperFailure(error)
+        }
+        reconciler = Reconciler(name: name, seed: Host.randomNumber())
+        written = Stored()
+        vacantSince = Host.monotonicMilliseconds()
+        sleepOffset = Host.bootMilliseconds() - vacantSince
+    }
+
+    /// Takes over what the keeper before this one left.
+    mutating func start() throws(KeeperFailure) {
+        written = try files.load()
+        if written != Stored() { handle(.start(written)) }
+    }
+
+    mutating func run() -> End {
+        while !isDone {
+            timer.set(reconciler.nextTime)
+            poller.removeAll()
+            let signalEntry = poller.add(signals.descriptor)
+            let timerEntry = poller.add(timer.descriptor)
+            let listenerEntry = poller.add(listener.descriptor)
+            let watchEntry = listener.watch.map { poller.add($0) }
+            let hostEntries = target.descriptors.map { poller.add($0) }
+            let firstSession = (hostEntries.last ?? watchEntry ?? listenerEntry) + 1
+            for session in sessions {
+                poller.add(
+                    session.number, read: session.wantsRead, write: session.wantsWrite)
+            }
+
+            poller.wait(milliseconds: timeout())
+
+            if poller.isReadable(signalEntry), let signal = signals.next() {
+                return .signal(signal)
+            }
+            if let watchEntry, poller.isReadable(watchEntry), listener.isNameRemoved() {
+                return .socketRemoved
+            }
+            noticeSleep()
+            if hostEntries.contains(where: { poller.isReadable($0) }) {
+                for event in target.drainEvents() { handle(.host(event)) }
+            }
+            if poller.isReadable(timerEntry) { handle(.tick) }
+            serve(firstEntry: firstSession)
+            if poller.isReadable(listenerEntry) { accept() }
+            noticeVacancy()
+        }
+        finishSessions()
+        return .done
+    }
+
+    private mutating func noticeSleep() {
+        let offset = Host.bootMilliseconds() - Host.monotonicMilliseconds()
+        if offset - sleepOffset > Self.sleepLimit { handle(.host(.overflow)) }
+        sleepOffset = offset
+    }
+
+    private mutating func noticeVacancy() {
+        let now = Host.monotonicMilliseconds()
+        if !reconciler.isVacant || !sessions.isEmpty { vacantSince = now }
+        if now - vacantSince >= Self.vacancyLimit { isDone = true }
+    }
+
+    /// Until a client stalls or nobody is left to wait for; nil: the timer and events suffice.
+    private func timeout() -> Int64? {
+        let now = Host.monotonicMilliseconds()
+        let stall = sessions.filter { !$0.isIdle }.map { $0.lastActivity + Self.stallLimit - now }
+        let vacancy = reconciler.isVacant ? vacantSince + Self.vacancyLimit - now : Int64.max
+        let next = min(stall.min() ?? Int64.max, vacancy)
+        return next == Int64.max ? nil : next
+    }
+
+    /// The last answer has a moment to leave.
+    private mutating func finishSessions() {
+        let deadline = Host.monotonicMilliseconds() + 1_000
+        while true {
+            let now = Host.monotonicMilliseconds()
+            for session in sessions { session.flush(now: now) }
+            sessions.removeAll { $0.isOver || !$0.wantsWrite }
+            guard !sessions.isEmpty, now < deadline else { return }
+            poller.removeAll()
+            for session in sessions { poller.add(session.number, read: false, write: true) }
+            poller.wait(milliseconds: deadline - now)
+        }
+    }
+}
+
+// MARK: actions
+
+extension KeeperLoop where Target: ~Copyable {
+    private var now: Moment {
+        Moment(
+            milliseconds: Host.bootMilliseconds(), wallSeconds: Host.wallClock().seconds)
+    }
+
+    private mutating func handle(_ event: Reconciler.Event) {
+        var events = [event]
+        while !events.isEmpty {
+            let actions = reconciler.handle(events.removeFirst(), at: now)
+            for action in actions {
+                if let answer = perform(action) { events.append(answer) }
+            }
+        }
+    }
+
+    /// The event that answers it, if it has one.
+    private mutating func perform(_ action: Reconciler.Action) -> Reconciler.Event? {
+        switch action {
+        case .observe(let configuration, let backend):
+            return observe(configuration, backend: backend)
+        case .inspect:
+            do throws(KeeperFailure) {
+                return .observed(Observation(state: try target.snapshot()))
+            } catch {
+                return .observationFailed(error)
+            }
+        case .perform(let changes, let all): return .performed(perform(changes, all: all))
+        case .run(let commands):
+            do throws(KeeperFailure) {
+                try Commands.run(commands, name: name)
+                return .commandsRun(nil)
+            } catch {
+                return .commandsRun(error)
+            }
+        case .resolve(let host): target.resolve(host)
+        case .save(let stored): save(stored)
+        case .answer(let id, let answer): deliver(answer, to: id)
+        case .announce(let event): announce(event)
+        case .end: isDone = true
+        }
+        return nil
+    }
+
+    private mutating func observe(
+        _ configuration: ConfigurationFile, backend: BackendKind?
+    ) -> Reconciler.Event {
+        do throws(KeeperFailure) {
+            let state = try target.snapshot()
+            let facts = try target.facts(for: configuration)
+            var choice: BackendChoice?
+            if state == nil || (backend != nil && backend != state?.backend) {
+                choice = try target.chooseBackend(backend)
+            }
+            return .observed(Observation(state: state, facts: facts, backend: choice))
+        } catch {
+            return .observationFailed(error)
+        }
+    }
+
+    private mutating func perform(_ changes: [Change], all: Bool) -> [StepFailure] {
+        var failures: [StepFailure] = []
+        for (index, change) in changes.enumerated() {
+            do throws(KeeperFailure) {
+                try target.perform(change)
+            } catch {
+                failures.append(StepFailure(index: index, error))
+                if !all { break }
+            }
+        }
+        return failures
+    }
+
+    private mutating func save(_ stored: Stored) {
+        do throws(HostError) {
+            try files.save(stored, replacing: written)
+            written = stored
+        } catch {
+            announce(
+                KeeperEvent(
+                    .failed,
+                    "\(error.description); the tunnel works, but a keeper that is started anew "
+                        + "would not know its configuration"))
+        }
+    }
+
+    private mutating func announce(_ event: KeeperEvent) {
+        Log.write(event.isWarning ? .warning : .info, event.message)
+        if event.isWarning { lastWarning = event.message }
+        if event.kind == .healed { mended += 1 }
+        let line = Reply.line(event, wallSeconds: Host.wallClock().seconds)
+        let now = Host.monotonicMilliseconds()
+        for session in sessions where session.hearsEvents { session.send(line, now: now) }
+    }
+
+    private mutating func deliver(_ answer: Answer, to id: RequestID) {
+        guard let session = sessions.first(where: { $0.request == id }) else { return }
+        session.request = nil
+        session.send(Reply.line(answer, name: name), now: Host.monotonicMilliseconds())
+    }
+}
+
+// MARK: clients
+
+extension KeeperLoop where Target: ~Copyable {
+    private mutating func accept() {
+        while true {
+            switch listener.accept() {
+            case .client(let descriptor): admit(descriptor)
+            case .none: return
+            case .exhausted:
+                guard closeLongestIdle() else { return }
+            }
+        }
+    }
+
+    /// The socket's permissions are the first gate, this is the second (C96).
+    private mutating func admit(_ descriptor: consuming Descriptor) {
+        guard let peer = descriptor.localPeer else { return }
+        let now = Host.monotonicMilliseconds()
+        let isMember = group.map { peer.groups.contains($0) } ?? false
+        let session = Session(descriptor, peer: peer, now: now)
+        guard peer.isRoot || peer.isSelf || isMember else {
+            let failure = KeeperFailure(
+                .permission,
+                "user \(peer.user) may not speak to the keeper of \(name); run as root or as a "
+                    + "member of the group nexusguard")
+            session.send(Reply.line(.failure(failure), name: name), now: now)
+            return
+        }
+        if sessions.count >= Self.sessionLimit, !closeLongestIdle() { return }
+        sessions.append(session)
+    }
+
+    /// False: every client is in the middle of something.
+    private mutating func closeLongestIdle() -> Bool {
+        let idle = sessions.indices.filter { sessions[$0].isIdle }
+        guard
+            let victim = idle.min(by: { sessions[$0].lastActivity < sessions[$1].lastActivity })
+        else { return false }
+        sessions.remove(at: victim)
+        return true
+    }
+
+    private mutating func serve(firstEntry: Int) {
+        let now = Host.monotonicMilliseconds()
+        for (offset, session) in sessions.enumerated() where !session.isOver {
+            let entry = firstEntry + offset
+            if session.wantsWrite {
+                if poller.isWritable(entry) { session.flush(now: now) }
+            } else if session.wantsRead, poller.isReadable(entry) {
+                read(session, now: now)
+            }
+        }
+        sessions.removeAll {
+            $0.isOver || (!$0.isIdle && now - $0.lastActivity >= Self.stallLimit)
+        }
+    }
+
+    private mutating func read(_ session: Session, now: Int64) {
+        switch session.read(using: &buffer, now: now) {
+        case .none: return
+        case .tooLong:
+            let failure = KeeperFailure(
+                .configurationInvalid,
+                "a request is one line of less than \(requestLimit) bytes, and the next follows its "
+                    + "answer")
+            session.send(Reply.line(.failure(failure), name: name), now: now)
+            session.close()
+        case .line(let line):
+            do throws(KeeperFailure) {
+                try obey(try Request.parse(line), session)
+            } catch {
+                session.send(Reply.line(.failure(error), name: name), now: now)
+            }
+        }
+    }
+
+    private mutating func obey(_ request: Request, _ session: Session) throws(KeeperFailure) {
+        let id = nextRequest
+        nextRequest += 1
+        switch request {
+        case .status:
+            session.send(Reply.line(status(), name: name), now: Host.monotonicMilliseconds())
+        case .events:
+            session.hearsEvents = true
+            session.send(
+                Reply.line(.confirmed, name: name), now: Host.monotonicMilliseconds())
+        case .confirm:
+            session.request = id
+            handle(.confirm(id))
+        case .down:
+            session.request = id
+            handle(.down(id))
+        case .apply(var apply):
+            let options = apply.options
+            let (intent, warnings) = try apply.intent(
+                name: name, isRoot: session.peer.isRoot || session.peer.isSelf)
+            for warning in warnings { Log.write(.warning, warning) }
+            session.request = id
+            handle(.apply(id, intent, options))
+        }
+    }
+
+    private func status() -> KeeperStatus {
+        var status = KeeperStatus(phase: reconciler.phase, process: Host.processNumber)
+        if let deadline = reconciler.deadline {
+            status.confirmSeconds = UInt64(max(0, deadline - Host.bootMilliseconds()) / 1000)
+        }
+        status.unresolved = reconciler.unresolved.map(\.description)
+        status.mended = mended
+        status.lastWarning = lastWarning
+        return status
+    }
+}

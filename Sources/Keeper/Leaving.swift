@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Down: everything that was made is taken back, then nothing is left to keep.
+import TunnelPlan
+import WireGuard
+
+struct DownWork: Equatable, Sendable {
+    enum Reason: Equatable, Sendable {
+        case requested
+        /// Of the first configuration, in time.
+        case unconfirmed
+    }
+
+    enum Stage: Equatable, Sendable {
+        case preDown, looking
+        case undoing([Change])
+        case postDown
+    }
+
+    /// nil: nobody waits for an answer.
+    let id: RequestID?
+    let intent: Intent?
+    var reason = Reason.requested
+    /// False: what an interrupted start left is removed, and the keeper waits for a request.
+    var endsKeeper = true
+    var stage = Stage.preDown
+    /// What could not be done.
+    var failures: [String] = []
+    var kind = KeeperFailure.Kind.failed
+}
+
+extension Reconciler {
+    mutating func down(_ id: RequestID, _ now: Moment) -> [Action] {
+        guard case .none = work else { return [.answer(id, .failure(busy))] }
+        return beginDown(DownWork(id: id, intent: running?.intent), now)
+    }
+
+    mutating func beginDown(_ given: DownWork, _ now: Moment) -> [Action] {
+        var next = stored
+        next.pending = nil
+        next.phase = .ending
+        let commands = given.intent?.commands(.preDown) ?? []
+        let saving = save(next)
+        var down = given
+        down.stage = commands.isEmpty ? .looking : .preDown
+        work = .down(down)
+        return saving + [commands.isEmpty ? .inspect : .run(commands)]
+    }
+
+    mutating func proceed(_ given: DownWork, with observation: Observation) -> [Action] {
+        var down = given
+        let changes = observation.state.map { undo(of: $0) } ?? leftovers
+        guard !changes.isEmpty else { return runPostDown(down) }
+        down.stage = .undoing(changes)
+        work = .down(down)
+        // One thing that cannot be removed is no reason to leave the others.
+        return [.perform(changes, all: true)]
+    }
+
+    /// Who removed the link left what does not go with it.
+    private var leftovers: [Change] {
+        guard let desired = running?.desired else { return [] }
+        let state = TunnelState(
+            backend: .userspace, device: DeviceSnapshot(), host: desired.host)
+        return undo(of: state).filter { $0 != .removeLink }
+    }
+
+    mutating func proceed(_ given: DownWork, after failures: [StepFailure]) -> [Action] {
+        guard case .undoing(let changes) = given.stage else { return [] }
+        guard let first = failures.first else { return runPostDown(given) }
+        return finish(
+            given, failures: failures.map { "\(line(changes[$0.index])): \($0.failure.message)" },
+            kind: first.failure.kind)
+    }
+
+    private mutating func runPostDown(_ given: DownWork) -> [Action] {
+        let commands = given.intent?.commands(.postDown) ?? []
+        guard !commands.isEmpty else { return finish(given, failures: [], kind: .failed) }
+        var down = given
+        down.stage = .postDown
+        work = .down(down)
+        return [.run(commands)]
+    }
+
+    mutating func proceed(
+        _ given: DownWork, afterCommands failure: KeeperFailure?
+    ) -> [Action] {
+        var down = given
+        // A command that fails keeps nobody from leaving; it is told.
+        if let failure { down.failures.append(failure.message) }
+        guard down.stage == .preDown else {
+            return finish(down, failures: [], kind: .failed)
+        }
+        down.stage = .looking
+        work = .down(down)
+        return [.inspect]
+    }
+
+    /// `failures` keep the keeper here: `down` can be asked for again.
+    mutating func finish(
+        _ down: DownWork, failures: [String], kind: KeeperFailure.Kind
+    ) -> [Action] {
+        work = .none
+        guard failures.isEmpty else {
+            let message =
+                "cannot take \(name) down: \(failures.joined(separator: "; ")); run down again"
+            var actions: [Action] = [.announce(KeeperEvent(.failed, message))]
+            if let id = down.id {
+                actions.append(.answer(id, .failure(KeeperFailure(kind, message))))
+            }
+            return actions
+        }
+        running = nil
+        names = names.emptied()
+        var actions = save(Stored())
+        if let id = down.id {
+            let told = down.failures.joined(separator: "; ")
+            actions.append(
+                .answer(id, down.failures.isEmpty ? .down : .failure(KeeperFailure(.failed, told))))
+        }
+        if down.endsKeeper {
+            let why =
+                down.reason == .unconfirmed ? ": nobody confirmed its first configuration" : ""
+            actions.append(.announce(KeeperEvent(.ended, "\(name) is down\(why)")))
+            actions.append(.end)
+        }
+        return actions
+    }
+}
