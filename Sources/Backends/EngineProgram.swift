@@ -83,3 +83,10 @@ struct EngineProgram: Sendable {
         return BackendError(kind, "cannot make \(interface): \(why) (exit code \(code) of \(path))")
     }
 }
+
+extension UserspaceBackend {
+    /// Where the engine is; throws where it was looked for.
+    public static func programPath() throws(BackendError) -> String {
+        try EngineProgram.find().path
+    }
+}

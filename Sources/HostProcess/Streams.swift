@@ -50,10 +50,3 @@ extension Host {
         return (Int64(now.tv_sec), UInt32(now.tv_nsec))
     }
 }
-
-extension HostError {
-    /// What another program refused with an errno of Linux, positive: "attempt: reason".
-    public init(errno: Int32, attempt: String) {
-        self.init(errno: errno, "\(attempt): \(textOfErrno(errno))")
-    }
-}

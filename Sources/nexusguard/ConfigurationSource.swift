@@ -80,14 +80,23 @@ extension LoadedConfiguration {
     /// Reads what `source` has, and refuses it as a whole when it is not a configuration, or when
     /// it has keys and everybody may read it (C95).
     init(_ source: ConfigurationSource, _ invocation: Invocation) throws(Failure) {
-        var file = try Self.read(source)
-        defer { erase(&file.bytes) }
+        var text: [UInt8] = []
+        defer { erase(&text) }
+        try self.init(source, invocation, text: &text)
+    }
+
+    /// `text` becomes what was read; the caller erases it.
+    init(
+        _ source: ConfigurationSource, _ invocation: Invocation, text: inout [UInt8]
+    ) throws(Failure) {
+        let file = try Self.read(source)
+        text = file.bytes
         let parsed: ConfigurationFile.Parsed
         do throws(ConfigurationError) {
             parsed = try ConfigurationFile.parse(
-                file.bytes.span, file: source.displayName, lenient: invocation.has("lenient"))
+                text.span, file: source.displayName, lenient: invocation.has("lenient"))
         } catch {
-            throw .diagnostics(text(of: error))
+            throw .diagnostics(lines(of: error))
         }
         self.source = source
         configuration = parsed.configuration
@@ -145,7 +154,7 @@ func line(_ diagnostic: ConfigurationDiagnostic, _ severity: String) -> String {
         + "\(diagnostic.cause.message)\(text); \(diagnostic.cause.advice)"
 }
 
-private func text(of error: ConfigurationError) -> String {
+private func lines(of error: ConfigurationError) -> String {
     var lines = error.diagnostics.map { line($0, "error") }
     if error.omitted > 0 { lines.append("and \(error.omitted) more errors") }
     return lines.joined(separator: "\n")

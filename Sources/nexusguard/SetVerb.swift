@@ -24,8 +24,9 @@ let setVerb = Verb(
     run: set)
 
 private func set(_ invocation: Invocation) throws(Failure) -> UInt8 {
+    let name = try interfaceName(invocation.operands[0])
     let change = try SetChange(invocation.operands.dropFirst())
-    try RunningTunnels.apply(change.device, change.peers, to: invocation.operands[0])
+    try RunningTunnels.apply(change.device, change.peers, to: name)
     return ExitCode.ok
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import HostProcess
+import TunnelPlan
 import WireGuard
 
 let showVerb = Verb(
@@ -23,7 +24,7 @@ private func show(_ invocation: Invocation) throws(Failure) -> UInt8 {
         if invocation.has("json") {
             try Output.write(bytes: jsonNames(names))
         } else if !names.isEmpty {
-            try Output.write(names.joined(separator: " ") + "\n")
+            try Output.write(names.map(\.description).joined(separator: " ") + "\n")
         }
         return ExitCode.ok
     }
@@ -58,13 +59,15 @@ private func field(_ invocation: Invocation) throws(Failure) -> ShowField? {
 /// All that answer; those that do not are said, and make the exit code 1.
 private func devices(_ subject: String) throws(Failure) -> ([ShownDevice], UInt8) {
     guard subject == "all" else {
-        return ([ShownDevice(name: subject, device: try RunningTunnels.snapshot(subject))], 0)
+        let name = try interfaceName(subject)
+        return ([ShownDevice(name: subject, device: try RunningTunnels.snapshot(name))], 0)
     }
     var devices: [ShownDevice] = []
     var code = ExitCode.ok
     for name in RunningTunnels.names() {
         do throws(Failure) {
-            devices.append(ShownDevice(name: name, device: try RunningTunnels.snapshot(name)))
+            let device = try RunningTunnels.snapshot(name)
+            devices.append(ShownDevice(name: name.description, device: device))
         } catch {
             StandardStream.error.write("\(programName) show: \(error.message)\n")
             code = ExitCode.failed
@@ -86,12 +89,12 @@ private func style() -> ShowStyle {
         now: Host.wallClock().seconds)
 }
 
-private func jsonNames(_ names: [String]) -> [UInt8] {
+private func jsonNames(_ names: [InterfaceName]) -> [UInt8] {
     var writer = JSONWriter()
     writer.beginObject()
     writer.number("schemaVersion", 1)
     writer.beginArray("interfaces")
-    for name in names { writer.string(nil, name) }
+    for name in names { writer.string(nil, name.description) }
     writer.endArray()
     writer.endObject()
     return writer.text + [UInt8(ascii: "\n")]

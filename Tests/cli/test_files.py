@@ -87,6 +87,23 @@ class CommandLine(CommandTest):
         self.assertIn(b"standard output", result.stderr)
 
 
+class Bench(CommandTest):
+    def engine(self, script):
+        path = self.write("nexusguard-engine", "#!/bin/sh\n" + script, 0o755)
+        return {"NEXUSGUARD_ENGINE": path}
+
+    def test_arguments_output_and_exit_code_are_the_engines(self):
+        env = self.engine('echo "$@"; echo no >&2; exit 7\n')
+        for options in ([], ["--json"]):
+            result = self.run_command("bench", *options, env=env)
+            self.assertEqual(result.output, " ".join(["--bench", *options]) + "\n")
+            self.assertEqual((result.error, result.returncode), ("no\n", 7))
+
+    def test_a_missing_engine_is_named(self):
+        error = self.fail_with(1, "bench", env={"NEXUSGUARD_ENGINE": "/nowhere/engine"}).error
+        self.assertIn("/nowhere/engine", error)
+
+
 class Keys(CommandTest):
     def test_pubkey_of_rfc7748(self):
         self.assertEqual(self.succeed("pubkey", text=PRIVATE + "\n").output, PUBLIC + "\n")
