@@ -77,6 +77,10 @@ extension Reconciler {
             let decision = try decide(apply.intent, observation)
             apply.desired = decision.desired
             apply.warnings = decision.warnings
+            // Absent means "leave" (C58), but the mark may be one of the interrupted change.
+            if apply.origin == .resumed, apply.desired.device.fwmark == nil {
+                apply.desired.device.fwmark = 0
+            }
         } catch {
             return refuse(apply, error, now)
         }
