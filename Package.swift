@@ -36,6 +36,12 @@ let package = Package(
             path: "CSources/CHostProcess",
             cSettings: cSettings,
             linkerSettings: [.linkedLibrary("seccomp"), .linkedLibrary("cap")]),
+        // Links, addresses, routes, rules and the kernel's WireGuard through netlink.
+        .target(
+            name: "CNetlink",
+            path: "CSources/CNetlink",
+            cSettings: cSettings,
+            linkerSettings: [.linkedLibrary("mnl")]),
 
         // Values and texts; no platform in it.
         .target(name: "WireGuard", swiftSettings: swiftSettings),
@@ -60,7 +66,7 @@ let package = Package(
         .systemLibrary(name: "CSystemd", path: "CSources/CSystemd", pkgConfig: "libsystemd"),
         .target(
             name: "HostNetwork",
-            dependencies: ["CNFTables", "CSystemd", "TunnelPlan", "WireGuard"],
+            dependencies: ["CNFTables", "CNetlink", "CSystemd", "TunnelPlan", "WireGuard"],
             swiftSettings: swiftSettings),
         // Who moves the packets: the kernel or the engine.
         .target(
