@@ -6,6 +6,7 @@
     aead/BACKEND/LENGTH/seal|open            ns per packet, batches of 32, hot
     path/full|small/out_share|in_share       AEAD alone ÷ the engine's whole path
     handshakes/initiator|responder           per second and core
+    contention/MODE/BATCH/WORKERS            ns of CPU time per packet
 """
 from .figures import Summary
 
@@ -30,6 +31,9 @@ def figures(document):
     for role in ("initiator", "responder"):
         if f"{role}PerSecond" in rates:
             found[f"handshakes/{role}"] = _single(rates[f"{role}PerSecond"])
+    for row in micro.get("contention", {}).get("contention", []):
+        name = f"contention/{row['mode']}/{row['batch']}/{row['workers']}"
+        found[name] = _single(row["nsPerPacket"])
     return found
 
 

@@ -10,7 +10,7 @@ import subprocess
 from .network import RigError, output_of, progress
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-PROGRAMS = ("aead", "path", "allowedips", "handshakes")
+PROGRAMS = ("aead", "path", "allowedips", "handshakes", "contention")
 BUILD_SECONDS = 600
 RUN_SECONDS = 900
 

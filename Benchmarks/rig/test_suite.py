@@ -54,6 +54,9 @@ def document(**changes):
             {"outNs": 200.0, "sealNs": 100.0, "inNs": 200.0, "openNs": 50.0},
         ]},
         "handshakes": {"handshakes": {"initiatorPerSecond": 5000, "responderPerSecond": 6000}},
+        "contention": {"contention": [
+            {"mode": mode, "batch": "small", "workers": workers, "nsPerPacket": 100.0 + workers}
+            for mode in ("own", "shared", "pair") for workers in (1, 2, 4, 8)]},
     }
     facts = {"cpu": "A CPU", "cores": 2, "kernel": "Linux 6.1", "revision": "abc",
              "time": "2026-01-02T03:04:05+00:00", "loadAverage": [0.0, 1.0, 2.0]}
@@ -80,6 +83,10 @@ class Collected(unittest.TestCase):
         self.assertEqual(self.found["path/full/out_share"].median, 0.9)
         self.assertEqual(self.found["path/full/in_share"].median, 0.8)
         self.assertEqual(self.found["path/small/in_share"].median, 0.25)
+
+    def test_contention_has_a_figure_for_every_number_of_workers(self):
+        self.assertEqual(self.found["contention/own/small/8"].median, 108)
+        self.assertEqual(self.found["contention/pair/small/1"].median, 101)
 
     def test_every_metric_of_every_scenario_has_a_name(self):
         for scenario in scenarios.SCENARIOS.values():

@@ -2,6 +2,7 @@
 /* Create, start, stop, destroy. Everything that opens a file or loads a library happens in
  * tunnel_create(), before the process gives up the right to. */
 #include "engine.h"
+#include "lines.h"
 #include "receive.h"
 #include "send.h"
 #include <errno.h>
@@ -231,19 +232,16 @@ int tunnel_create(const struct tunnel_options *options, struct tunnel **out, cha
         snprintf(error_text, TUNNEL_ERROR_TEXT_CAPACITY, "libsodium does not initialise");
         return -ENOTSUP;
     }
-    struct tunnel *tunnel = aligned_alloc(64, (sizeof *tunnel + 63) & ~(size_t)63);
+    struct tunnel *tunnel = lines_alloc(sizeof *tunnel);
     if (!tunnel)
         return -ENOMEM;
-    memset(tunnel, 0, sizeof *tunnel);
     tunnel->options = *options;
     tunnel->worker_count = choose_workers(options);
-    size_t size = tunnel->worker_count * sizeof *tunnel->worker;
-    tunnel->worker = aligned_alloc(64, (size + 63) & ~(size_t)63);
+    tunnel->worker = lines_alloc(tunnel->worker_count * sizeof *tunnel->worker);
     if (!tunnel->worker) {
         free(tunnel);
         return -ENOMEM;
     }
-    memset(tunnel->worker, 0, size);
     tunnel->end_fd = tunnel->control_wake = tunnel->control_timer = tunnel->monitor_fd = -1;
     tunnel->worker_capacity = tunnel->worker_count;
     for (unsigned i = 0; i < tunnel->worker_capacity; i++)

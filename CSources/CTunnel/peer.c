@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "peer.h"
 #include "engine.h"
+#include "lines.h"
 #include <sodium.h>
 #include <stdlib.h>
 
 struct peer *peer_create(struct tunnel *tunnel, const uint8_t public_key[KEY_LENGTH])
 {
     static const uint8_t no_preshared_key[KEY_LENGTH];
-    struct peer *p = aligned_alloc(64, (sizeof *p + 63) & ~(size_t)63);
+    struct peer *p = lines_alloc(sizeof *p);
     if (!p)
         return NULL;
-    memset(p, 0, sizeof *p);
     p->tunnel = tunnel;
     p->worker = tunnel->peers_created++ % tunnel->worker_count;
     memcpy(p->public_key, public_key, KEY_LENGTH);

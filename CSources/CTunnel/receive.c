@@ -12,6 +12,7 @@
  * Nothing of a peer changes before step 4 authenticated the packet (pitfall 38).
  */
 #include "receive.h"
+#include "lines.h"
 #include "send.h"
 #include <stdlib.h>
 
@@ -34,7 +35,7 @@ struct receiver {
 
 struct receiver *receiver_create(void)
 {
-    struct receiver *r = calloc(1, sizeof *r);
+    struct receiver *r = lines_alloc(sizeof *r);
     if (r && !(r->udp = udp_receiver_create())) {
         free(r);
         return NULL;

@@ -12,6 +12,7 @@
  * (pitfall 59). Without a usable session packets are staged instead of step 4.
  */
 #include "send.h"
+#include "lines.h"
 #include <sodium.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -45,7 +46,7 @@ static uint8_t *map(size_t size)
 
 struct sender *sender_create(void)
 {
-    struct sender *s = calloc(1, sizeof *s);
+    struct sender *s = lines_alloc(sizeof *s);
     if (!s)
         return NULL;
     s->frame = map(TUN_FRAME_CAPACITY);

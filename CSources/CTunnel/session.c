@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session.h"
+#include "lines.h"
 #include <sched.h>
 #include <sodium.h>
 #include <stddef.h>
@@ -11,14 +12,11 @@
 struct session *session_create(struct peer *peer, struct noise_session_keys *keys,
                                uint32_t remote_index, uint64_t now_ns, unsigned slots)
 {
-    size_t size = sizeof(struct session) + slots * sizeof(_Atomic uint64_t);
-    size = (size + 63) & ~(size_t)63;
-    struct session *s = aligned_alloc(64, size);
+    struct session *s = lines_alloc(sizeof *s + slots * sizeof s->in_flight[0]);
     if (!s) {
         sodium_memzero(keys, sizeof *keys);
         return NULL;
     }
-    memset(s, 0, size);
     s->entry.kind = INDEX_SESSION;
     s->peer = peer;
     s->send_key = keys->send;

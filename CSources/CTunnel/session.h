@@ -33,8 +33,9 @@ struct session {
     bool initiator;        /* we began the handshake: we rekey */
     _Atomic bool send_valid;
 
-    struct replay_window replay; /* guarded by peer->data_lock */
-
+    /* Lines of their own: what a receiving thread writes per packet, what a sending one per batch.
+     */
+    _Alignas(64) struct replay_window replay; /* guarded by peer->data_lock */
     _Alignas(64) _Atomic uint64_t next_counter;
     /* Lowest counter a thread has reserved and not yet sent, by thread slot; IDLE_SLOT: none. */
     unsigned slot_count;

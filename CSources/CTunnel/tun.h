@@ -7,6 +7,7 @@
 #define CTUNNEL_TUN_H
 
 #include "counters.h"
+#include "lines.h"
 #include "offload.h"
 #include <stdatomic.h>
 
@@ -27,7 +28,10 @@ struct tun_queue {
     const struct tun_io *io;
     void *io_context;
     struct tun *tun;
-    struct merge merge; /* scratch of the receiving thread */
+    /* Scratch of the receiving thread, on lines of its own wherever the queue lies. */
+    char apart_before[CACHE_LINE];
+    struct merge merge;
+    char apart_behind[CACHE_LINE];
 };
 
 struct tun {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Receiving: one recvmmsg() of up to eight datagrams or GRO trains, each with its ancillary data.
  */
+#include "lines.h"
 #include "udp.h"
 
 #include <errno.h>
@@ -30,7 +31,7 @@ struct udp_receiver {
 
 struct udp_receiver *udp_receiver_create(void)
 {
-    struct udp_receiver *r = calloc(1, sizeof *r);
+    struct udp_receiver *r = lines_alloc(sizeof *r);
     if (!r)
         return NULL;
     r->buffers =

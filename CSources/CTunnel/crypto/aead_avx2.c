@@ -12,6 +12,7 @@
  * Constant time: branches and addresses depend on lengths, counts and positions, and on whether a
  * tag was right.
  */
+#include "../lines.h"
 #include "aead.h"
 
 #if defined(__x86_64__)
@@ -415,10 +416,9 @@ static struct aead_worker *create(void)
 {
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("bmi2"))
         return NULL;
-    struct avx2_worker *worker = aligned_alloc(64, (sizeof(*worker) + 63) & ~(size_t)63);
+    struct avx2_worker *worker = lines_alloc(sizeof(*worker));
     if (!worker)
         return NULL;
-    memset(worker, 0, sizeof(*worker));
     worker->base.backend = &aead_avx2;
     return &worker->base;
 }

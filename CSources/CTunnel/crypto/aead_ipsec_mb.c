@@ -6,6 +6,7 @@
  * Within one burst the library finishes every job of this cipher before it returns; it computes
  * tags and leaves comparing them to us.
  */
+#include "../lines.h"
 #include "aead.h"
 
 #if __has_include(<intel-ipsec-mb.h>)
@@ -80,10 +81,9 @@ static struct aead_worker *create(void)
     pthread_once(&once, load_library);
     if (!library.loaded)
         return NULL;
-    struct ipsec_mb_worker *worker = aligned_alloc(64, (sizeof(*worker) + 63) & ~(size_t)63);
+    struct ipsec_mb_worker *worker = lines_alloc(sizeof(*worker));
     if (!worker)
         return NULL;
-    memset(worker, 0, sizeof(*worker));
     worker->base.backend = &aead_ipsec_mb;
     worker->manager = library.allocate(0);
     if (worker->manager)

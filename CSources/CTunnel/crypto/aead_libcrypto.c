@@ -3,6 +3,7 @@
  * ChaCha20-Poly1305 by libcrypto's EVP interface: one context per direction, keyed only when the
  * batch's key differs from the last one, so a packet costs a new nonce and no key set-up.
  */
+#include "../lines.h"
 #include "aead.h"
 
 #include <openssl/crypto.h>
@@ -75,7 +76,7 @@ static struct aead_worker *create(void)
     pthread_once(&once, fetch_cipher);
     if (!cipher)
         return NULL;
-    struct libcrypto_worker *worker = calloc(1, sizeof(*worker));
+    struct libcrypto_worker *worker = lines_alloc(sizeof(*worker));
     if (!worker)
         return NULL;
     worker->base.backend = &aead_libcrypto;

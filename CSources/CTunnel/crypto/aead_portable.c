@@ -12,6 +12,7 @@
  * Constant time: branches and addresses depend on lengths, counts and positions, and on whether a
  * tag was right. That takes a multiplication whose time does not depend on its operands.
  */
+#include "../lines.h"
 #include "aead.h"
 
 #if defined(__SIZEOF_INT128__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -362,10 +363,9 @@ static void destroy(struct aead_worker *base)
 
 static struct aead_worker *create(void)
 {
-    struct portable_worker *worker = aligned_alloc(64, (sizeof(*worker) + 63) & ~(size_t)63);
+    struct portable_worker *worker = lines_alloc(sizeof(*worker));
     if (!worker)
         return NULL;
-    memset(worker, 0, sizeof(*worker));
     worker->base.backend = &aead_portable;
     return &worker->base;
 }
