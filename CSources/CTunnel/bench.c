@@ -111,24 +111,30 @@ static void add_sample(struct samples *s, double value)
 
 /* ---- devices that cost nothing ------------------------------------------------------------- */
 
+/* As the device describes the shape's frames. */
+static struct virtio_net_hdr frame_header(const struct shape *shape)
+{
+    if (shape->segments == 1)
+        return (struct virtio_net_hdr){0};
+    return (struct virtio_net_hdr){
+        .flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
+        .gso_type = VIRTIO_NET_HDR_GSO_TCPV4,
+        .gso_size = SUPER_PAYLOAD,
+        .csum_start = 20,
+        .csum_offset = 16,
+    };
+}
+
 static ssize_t bench_readv(void *context, int fd, const struct iovec *iov, int count)
 {
     struct bench *b = context;
-    struct virtio_net_hdr header = {0};
+    struct virtio_net_hdr header = frame_header(b->scene->shape);
     (void)fd, (void)count;
     if (!b->frames) {
         errno = EAGAIN;
         return -1;
     }
     b->frames--;
-    if (b->scene->shape->segments > 1)
-        header = (struct virtio_net_hdr){
-            .flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
-            .gso_type = VIRTIO_NET_HDR_GSO_TCPV4,
-            .gso_size = SUPER_PAYLOAD,
-            .csum_start = 20,
-            .csum_offset = 16,
-        };
     memcpy(iov[0].iov_base, &header, sizeof header);
     if (iov[1].iov_base != b->frame) { /* the engine only reads its buffer: it stays filled */
         b->frame = iov[1].iov_base;
@@ -442,9 +448,60 @@ static double measure_aead(struct bench *b, struct aead_worker *worker, uint32_t
     return percentile(values, 5, 50);
 }
 
+/* ---- splitting and merging alone ----------------------------------------------------------- */
+
+struct stages {
+    double split, merge; /* ns per packet */
+};
+
+/* Splits `frames` frames, the one that the path outbound was last measured with, to places that
+ * repeat after `places` packets. Returns how many packets that was. */
+static size_t split_frames(struct bench *b, const struct shape *shape, uint32_t frames,
+                           size_t places, struct packet *packets)
+{
+    const struct virtio_net_hdr header = frame_header(shape);
+    const size_t stride = (shape->packet_length + 15) & ~15u;
+    size_t count = 0;
+    while (frames--) {
+        struct split split;
+        if (split_plan(&header, b->frame, b->frame_length, &split) != SPLIT_OK)
+            return 0;
+        for (uint32_t i = 0; i < split.count; i++, count++) {
+            uint8_t *place = b->scratch + count % places * stride;
+            split_segment(&split, i, place);
+            packets[count] =
+                (struct packet){.data = place, .length = split_segment_length(&split, i)};
+        }
+    }
+    return count;
+}
+
+/* As many packets as one batch inbound has: split to where one batch outbound has them, then split
+ * once more to where they come from the socket, and merged. */
+static struct stages measure_stages(struct bench *b, const struct shape *shape)
+{
+    struct packet packets[MERGE_MAX_PACKETS];
+    const bool super = shape->segments > 1;
+    const uint32_t frames = super ? UDP_RECEIVE_MESSAGES : MERGE_MAX_PACKETS;
+    const size_t slab = super ? shape->segments : MAX_BATCH_PACKETS;
+
+    double start = cpu_ns();
+    size_t count = split_frames(b, shape, frames, slab, packets);
+    double split = cpu_ns() - start;
+    split_frames(b, shape, frames, MERGE_MAX_PACKETS, packets);
+    b->queue.merge.tcp = b->queue.merge.udp = true;
+    start = cpu_ns();
+    merge_plan(&b->queue.merge, packets, count);
+    double merge = cpu_ns() - start;
+    if (!count)
+        return (struct stages){0}; /* the tests notice */
+    return (struct stages){split / (double)count, merge / (double)count};
+}
+
 /* ---- rounds -------------------------------------------------------------------------------- */
 
-enum part { OUT, SEAL, IN, OPEN, PARTS };
+/* Those of a direction follow each other: fill_direction() relies on it. */
+enum part { OUT, SEAL, SPLIT, IN, OPEN, MERGE, PARTS };
 
 /* Values of every round, by shape and part; the AEADs' by back-end, length and operation. */
 struct rounds {
@@ -482,6 +539,9 @@ static void path_round(struct bench *b, unsigned i, struct rounds *r)
     b->scene = &b->scenes[i];
     b->session->born_ns = clock_now(); /* a session lives for 180 s only */
     r->path[i][OUT][r->count] = measure_out(b);
+    struct stages stages = measure_stages(b, shape);
+    r->path[i][SPLIT][r->count] = stages.split;
+    r->path[i][MERGE][r->count] = stages.merge;
     r->path[i][SEAL][r->count] = measure_aead(b, b->thread->aead, length, batch, false);
     r->path[i][IN][r->count] = measure_in(b);
     r->path[i][OPEN][r->count] = measure_aead(b, b->thread->aead, length, batch, true);
@@ -496,13 +556,15 @@ static void aead_round(struct bench *b, struct rounds *r)
                     measure_aead(b, r->worker[i], aead_lengths[l], AEAD_BATCH, open);
 }
 
-static void fill_direction(struct tunnel_bench_direction *out, double *path, double *aead,
+/* `parts`: of the path, the AEAD, splitting or merging. */
+static void fill_direction(struct tunnel_bench_direction *out, double (*parts)[MAXIMUM_ROUNDS],
                            unsigned rounds, struct samples *batches)
 {
     size_t kept = batches->count < BATCH_SAMPLES ? batches->count : BATCH_SAMPLES;
     *out = (struct tunnel_bench_direction){
-        .path_ns = percentile(path, rounds, 50),
-        .aead_ns = percentile(aead, rounds, 50),
+        .path_ns = percentile(parts[0], rounds, 50),
+        .aead_ns = percentile(parts[1], rounds, 50),
+        .offload_ns = percentile(parts[2], rounds, 50),
         .batch_p50_ns = percentile(batches->values, kept, 50),
         .batch_p99_ns = percentile(batches->values, kept, 99),
         .batches = batches->count,
@@ -517,8 +579,8 @@ static void fill(struct bench *b, struct rounds *r, struct tunnel_bench *out)
         double(*path)[MAXIMUM_ROUNDS] = r->path[i];
         shape->packet_length = shapes[i].packet_length;
         shape->super_packets = shapes[i].segments > 1;
-        fill_direction(&shape->out, path[OUT], path[SEAL], r->count, &b->scenes[i].out);
-        fill_direction(&shape->in, path[IN], path[OPEN], r->count, &b->scenes[i].in);
+        fill_direction(&shape->out, path + OUT, r->count, &b->scenes[i].out);
+        fill_direction(&shape->in, path + IN, r->count, &b->scenes[i].in);
     }
     out->aead_count = r->worker_count;
     for (unsigned i = 0; i < r->worker_count; i++) {

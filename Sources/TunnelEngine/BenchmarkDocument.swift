@@ -49,6 +49,7 @@ public struct BenchmarkDocument: Equatable, Sendable {
             writer.beginObject(name)
             writer.number("path_ns", thousandths: direction.path)
             writer.number("aead_ns", thousandths: direction.aead)
+            writer.number("offload_ns", thousandths: direction.offload)
             writer.number("rest_ns", thousandths: direction.rest)
             writer.number("packets_per_second", UInt64(direction.packetsPerSecond.rounded()))
             writer.number("gbit_per_second", thousandths: traffic.gigabitsPerSecond(direction))

@@ -20,13 +20,14 @@ func benchmark(aead: String, json: Bool) throws(EngineError) -> String {
 // MARK: sections
 
 private func trafficText(_ benchmark: Benchmark) -> String {
-    var rows = [["", "AEAD", "rest", "all", "Mpps", "Gbit/s", "batch p99 µs"]]
+    var rows = [["", "AEAD", "split, merge", "rest", "all", "Mpps", "Gbit/s", "batch p99 µs"]]
     for traffic in benchmark.traffic {
         let kind = traffic.isSuperPackets ? "super-packets of" : "single packets,"
         for (name, direction) in [("out", traffic.out), ("in", traffic.in)] {
             rows.append([
                 "\(kind) \(traffic.packetLength) B, \(name)",
-                decimal(direction.aead, 0), decimal(direction.rest, 0), decimal(direction.path, 0),
+                decimal(direction.aead, 0), decimal(direction.offload, 0),
+                decimal(direction.rest, 0), decimal(direction.path, 0),
                 decimal(direction.packetsPerSecond / 1e6, 2),
                 decimal(traffic.gigabitsPerSecond(direction), 2),
                 "\(decimal(direction.batchP99 / 1000, 0)) (of \(direction.packetsPerBatch))",

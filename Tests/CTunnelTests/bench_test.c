@@ -47,6 +47,20 @@ static void super_packets_arrive_merged(void **state)
     bench_destroy(b);
 }
 
+static void what_is_timed_as_merging_merges(void **state)
+{
+    const uint32_t frames[TUNNEL_BENCH_SHAPES] = {UDP_RECEIVE_MESSAGES, MERGE_MAX_PACKETS};
+    (void)state;
+    struct bench *b = start();
+    for (size_t i = 0; i < TUNNEL_BENCH_SHAPES; i++) {
+        b->scene = &b->scenes[i];
+        measure_out(b);
+        measure_stages(b, &shapes[i]);
+        assert_int_equal(b->queue.merge.frame_count, frames[i]);
+    }
+    bench_destroy(b);
+}
+
 static void a_lost_packet_is_no_figure(void **state)
 {
     (void)state;
@@ -69,7 +83,7 @@ static void percentiles_are_of_nearest_rank(void **state)
 
 static void check_direction(const struct tunnel_bench_direction *d)
 {
-    assert_true(d->path_ns > 0 && d->aead_ns > 0);
+    assert_true(d->path_ns > 0 && d->aead_ns > 0 && d->offload_ns > 0);
     assert_true(d->batch_p50_ns > 0 && d->batch_p99_ns >= d->batch_p50_ns);
     assert_true(d->batches >= MINIMUM_ROUNDS);
     assert_in_range(d->batch_packets, MAX_BATCH_PACKETS, UDP_RECEIVE_MESSAGES * MAX_BATCH_PACKETS);
@@ -128,6 +142,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_packet_sealed_is_opened_again),
         cmocka_unit_test(super_packets_arrive_merged),
+        cmocka_unit_test(what_is_timed_as_merging_merges),
         cmocka_unit_test(a_lost_packet_is_no_figure),
         cmocka_unit_test(percentiles_are_of_nearest_rank),
         cmocka_unit_test(every_figure_is_there),

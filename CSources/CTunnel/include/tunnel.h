@@ -239,8 +239,9 @@ const char *tunnel_fallback_name(size_t reason);
 /* One direction of one kind of traffic. Per packet: medians of CPU time. Batches: elapsed time, so
  * whatever else the machine did is in it. */
 struct tunnel_bench_direction {
-    double path_ns; /* all that the engine does, the AEAD included; the kernel's work is not */
-    double aead_ns; /* sealing, or opening, alone */
+    double path_ns;    /* all that the engine does, the AEAD included; the kernel's work is not */
+    double aead_ns;    /* sealing, or opening, alone */
+    double offload_ns; /* splitting with checksums, or verifying them and planning merges, alone */
     double batch_p50_ns, batch_p99_ns;
     uint64_t batches;
     uint32_t batch_packets; /* of a usual batch */
