@@ -90,7 +90,7 @@ struct counters {
     counter fallbacks[FALLBACK_COUNT];
     struct direction_counters tx, rx;
     counter handshakes_initiated, handshakes_completed, handshake_messages_received,
-        cookie_replies_sent, wakeups, cpu_ns;
+        cookie_replies_sent, wakeups, spun_ns, spin_hits;
 };
 
 /* Single writer: a plain add that readers see whole. */

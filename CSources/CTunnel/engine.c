@@ -236,6 +236,8 @@ int tunnel_create(const struct tunnel_options *options, struct tunnel **out, cha
     if (!tunnel)
         return -ENOMEM;
     tunnel->options = *options;
+    if (tunnel->options.spin_us > TUNNEL_MAX_SPIN_US)
+        tunnel->options.spin_us = TUNNEL_MAX_SPIN_US;
     tunnel->worker_count = choose_workers(options);
     tunnel->worker = lines_alloc(tunnel->worker_count * sizeof *tunnel->worker);
     if (!tunnel->worker) {

@@ -182,6 +182,8 @@ void tunnel_get_stats(struct tunnel *tunnel, struct tunnel_stats *out)
         add_direction(&s->rx, &w->secondary.counters.rx);
         s->tx_cpu_ns = thread_cpu_ns(&w->primary);
         s->rx_cpu_ns = thread_cpu_ns(&w->secondary);
+        s->spun_ns = counter_get(&w->primary.counters.spun_ns);
+        s->spin_hits = counter_get(&w->primary.counters.spin_hits);
         s->split = atomic_load(&w->split);
     }
     pthread_mutex_unlock(&tunnel->config_lock);

@@ -28,11 +28,16 @@ public struct EngineOptions: Sendable {
     public var workers: UInt32 = 0
     /// 0: 1420 for a device made here, unchanged for a given one.
     public var mtu: UInt32 = 0
+    /// Microseconds, at most `maximumSpin`: how long after a packet a worker waits for the next one
+    /// without sleeping. 0: not at all.
+    public var spin: UInt32 = 0
     public var switches: Switches = []
     /// "": measure and choose; or one of `aeadNames`.
     public var aead = ""
     /// Of the program; the state document names it.
     public var version = "unknown"
+
+    public static let maximumSpin = UInt32(TUNNEL_MAX_SPIN_US)
 
     public init(name: String) { self.name = name }
 
@@ -91,6 +96,7 @@ extension EngineOptions {
         options.tun_fd = tunDescriptor ?? -1
         options.workers = workers
         options.mtu = mtu
+        options.spin_us = spin
         options.no_vnet_hdr = switches.contains(.noVnetHeader)
         options.no_tun_gso = switches.contains(.noTunGSO)
         options.no_tun_uso = switches.contains(.noTunUSO)

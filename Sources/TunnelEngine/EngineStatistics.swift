@@ -30,6 +30,9 @@ public struct EngineStatistics: Equatable, Sendable {
     public struct Worker: Equatable, Sendable {
         public var sending = Direction()
         public var receiving = Direction()
+        /// Time spent waiting without sleep, and how often that ended with a packet.
+        public var spunNanoseconds: UInt64 = 0
+        public var spinHits: UInt64 = 0
         /// The second thread serves the receiving direction now.
         public var isSplit = false
 
@@ -86,6 +89,8 @@ extension EngineStatistics.Worker {
     fileprivate init(_ worker: tunnel_worker_stats) {
         sending = EngineStatistics.Direction(worker.tx, worker.tx_cpu_ns)
         receiving = EngineStatistics.Direction(worker.rx, worker.rx_cpu_ns)
+        spunNanoseconds = worker.spun_ns
+        spinHits = worker.spin_hits
         isSplit = worker.split
     }
 }

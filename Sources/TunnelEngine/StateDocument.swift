@@ -46,6 +46,8 @@ public struct StateDocument: Equatable, Sendable {
         for worker in statistics.workers {
             writer.beginObject()
             writer.bool("split", worker.isSplit)
+            writer.number("spun_ns", worker.spunNanoseconds)
+            writer.number("spin_hits", worker.spinHits)
             write(worker.sending, as: "tx", to: &writer)
             write(worker.receiving, as: "rx", to: &writer)
             writer.endObject()

@@ -44,6 +44,12 @@ let options: [Option] = [
         }
         settings.engine.aead = value
     },
+    Option(
+        long: "spin", argument: "MICROSECONDS", environment: "NEXUSGUARD_SPIN",
+        help: "wait so long without sleep after a packet, at most 100000; default 0"
+    ) { settings, value, origin throws(Failure) in
+        settings.engine.spin = try number(value, 0...EngineOptions.maximumSpin, origin)
+    },
     ladderSwitch("no-vnet-hdr", .noVnetHeader, "no TUN offloads at all"),
     ladderSwitch("no-tun-gso", .noTunGSO, "no super-packets from the TUN device"),
     ladderSwitch("no-tun-uso", .noTunUSO, "no UDP super-packets from the TUN device"),

@@ -14,6 +14,7 @@ struct Document: Decodable, Equatable {
     }
     struct Worker: Decodable, Equatable {
         var split: Bool
+        var spun_ns, spin_hits: UInt64
         var tx, rx: Direction
     }
     var schemaVersion: Int
@@ -50,6 +51,7 @@ final class MemorySource: StateSource {
         statistics.controlWakeups = 9
         var worker = EngineStatistics.Worker()
         worker.isSplit = true
+        (worker.spunNanoseconds, worker.spinHits) = (15, 16)
         worker.sending.packets = 10
         worker.sending.bytes = 11
         worker.sending.batches = 12
@@ -82,8 +84,10 @@ final class MemorySource: StateSource {
                         "cookie_replies_sent": 7,
                     ], staged_bytes: 8, control_wakeups: 9,
                     workers: [
-                        Document.Worker(split: true, tx: sending, rx: receiving),
-                        Document.Worker(split: false, tx: empty, rx: empty),
+                        Document.Worker(
+                            split: true, spun_ns: 15, spin_hits: 16, tx: sending, rx: receiving),
+                        Document.Worker(
+                            split: false, spun_ns: 0, spin_hits: 0, tx: empty, rx: empty),
                     ]))
     }
 

@@ -233,7 +233,7 @@ step "texts"
 expect_equal "--help ends with 0" "$(exit_code "$ENGINE" --help)" 0
 help=$(</run/work/out)
 expect_equal "--help writes no error" "$(</run/work/err)" ""
-for word in IFNAME --foreground --workers --mtu --aead --no-vnet-hdr --no-tun-gso --no-tun-uso \
+for word in IFNAME --foreground --workers --mtu --aead --spin --no-vnet-hdr --no-tun-gso --no-tun-uso \
     --no-tun-merge --no-tun-udp-merge --no-udp-gso --no-udp-gro --no-sendmmsg --no-steering \
     --state-socket --version NEXUSGUARD_WORKERS NEXUSGUARD_NO_TUN_UDP_MERGE \
     WG_PROCESS_FOREGROUND WG_TUN_FD WG_UAPI_FD LOG_LEVEL; do
@@ -266,6 +266,7 @@ usage '--mtu' "$ENGINE" --mtu 67 wg0
 usage '--aead' "$ENGINE" --aead rot13 wg0
 usage '--no-udp-gso' "$ENGINE" --no-udp-gso=1 wg0
 usage '--state-socket' "$ENGINE" --state-socket relative wg0
+usage '--spin: "100001" is not a number from 0 to 100000' "$ENGINE" --spin 100001 wg0
 usage 'NEXUSGUARD_WORKERS' env NEXUSGUARD_WORKERS=two "$ENGINE" wg0
 usage 'NEXUSGUARD_NO_TUN_GSO' env NEXUSGUARD_NO_TUN_GSO=yes "$ENGINE" wg0
 usage 'LOG_LEVEL' env LOG_LEVEL=loud "$ENGINE" wg0

@@ -25,6 +25,8 @@ struct tunnel;
 
 /* ---- creation ------------------------------------------------------------------------------ */
 
+#define TUNNEL_MAX_SPIN_US 100000 /* more is taken as this */
+
 /* Every rung of the offload ladder can be switched off; what the kernel lacks is found by probing.
  */
 struct tunnel_options {
@@ -41,6 +43,7 @@ struct tunnel_options {
     bool no_udp_gro;                 /* UDP: no UDP_GRO on receive */
     bool no_sendmmsg;                /* UDP: one sendto per packet */
     bool no_steering;                /* no BPF on the SO_REUSEPORT group, no TUN steering */
+    uint32_t spin_us;                /* after a packet spin so long for the next; 0: never */
     char aead[16];                   /* "" (measure and choose) or a name of aead_backends */
 };
 
@@ -205,6 +208,7 @@ struct tunnel_direction_stats {
 struct tunnel_worker_stats {
     struct tunnel_direction_stats tx, rx;
     uint64_t tx_cpu_ns, rx_cpu_ns; /* CPU time of the pair's threads so far */
+    uint64_t spun_ns, spin_hits;   /* time spent spinning; how often a packet came meanwhile */
     bool split;                    /* the second thread serves the receiving direction now */
 };
 
