@@ -207,7 +207,7 @@ extension Reconciler {
     mutating func revert(_ now: Moment) -> [Action] {
         guard let former = stored.confirmed else {
             return beginDown(
-                DownWork(id: nil, intent: running?.intent, reason: .unconfirmed), now)
+                DownWork(id: nil, intent: running?.intent, reason: .unconfirmed))
         }
         return beginApply(ApplyWork(origin: .reverted, intent: former), now)
     }

@@ -12,6 +12,8 @@ struct KeeperLoop<Target: TunnelHost & ~Copyable>: ~Copyable {
     static var stallLimit: Int64 { 30_000 }
     /// A keeper with nothing to keep and no client ends after this long. Milliseconds.
     static var vacancyLimit: Int64 { 5_000 }
+    /// How long not to accept when no descriptor is to be had. Milliseconds.
+    static var exhaustionPause: Int64 { 1_000 }
     /// The clock of the machine ran on by so much while it slept: look at everything (C87).
     static var sleepLimit: Int64 { 1_000 }
 
@@ -40,6 +42,7 @@ struct KeeperLoop<Target: TunnelHost & ~Copyable>: ~Copyable {
     private var mended: UInt64 = 0
     private var lastWarning: String?
     private var isDone = false
+    private var acceptAgainAt: Int64 = 0
     private var sleepOffset: Int64
     private var vacantSince: Int64
 
@@ -76,7 +79,8 @@ struct KeeperLoop<Target: TunnelHost & ~Copyable>: ~Copyable {
             poller.removeAll()
             let signalEntry = poller.add(signals.descriptor)
             let timerEntry = poller.add(timer.descriptor)
-            let listenerEntry = poller.add(listener.descriptor)
+            let accepting = acceptAgainAt <= Host.monotonicMilliseconds()
+            let listenerEntry = poller.add(listener.descriptor, read: accepting)
             let watchEntry = listener.watch.map { poller.add($0) }
             let hostEntries = target.descriptors.map { poller.add($0) }
             let firstSession = (hostEntries.last ?? watchEntry ?? listenerEntry) + 1
@@ -99,7 +103,7 @@ struct KeeperLoop<Target: TunnelHost & ~Copyable>: ~Copyable {
             }
             if poller.isReadable(timerEntry) { handle(.tick) }
             serve(firstEntry: firstSession)
-            if poller.isReadable(listenerEntry) { accept() }
+            if accepting, poller.isReadable(listenerEntry) { accept() }
             noticeVacancy()
         }
         finishSessions()
@@ -123,7 +127,8 @@ struct KeeperLoop<Target: TunnelHost & ~Copyable>: ~Copyable {
         let now = Host.monotonicMilliseconds()
         let stall = sessions.filter { !$0.isIdle }.map { $0.lastActivity + Self.stallLimit - now }
         let vacancy = reconciler.isVacant ? vacantSince + Self.vacancyLimit - now : Int64.max
-        let next = min(stall.min() ?? Int64.max, vacancy)
+        let pause = acceptAgainAt > now ? acceptAgainAt - now : Int64.max
+        let next = min(stall.min() ?? Int64.max, vacancy, pause)
         return next == Int64.max ? nil : next
     }
 
@@ -206,13 +211,22 @@ extension KeeperLoop where Target: ~Copyable {
 
     private mutating func perform(_ changes: [Change], all: Bool) -> [StepFailure] {
         var failures: [StepFailure] = []
-        for (index, change) in changes.enumerated() {
-            do throws(KeeperFailure) {
-                try target.perform(change)
-            } catch {
-                failures.append(StepFailure(index: index, error))
-                if !all { break }
+        var index = 0
+        while index < changes.count {
+            let group = changes[index...].prefix { $0.isOfDevice }
+            if group.count > 1, target.performTogether(group) {
+                index = group.endIndex
+                continue
             }
+            for index in index..<max(group.endIndex, index + 1) {
+                do throws(KeeperFailure) {
+                    try target.perform(changes[index])
+                } catch {
+                    failures.append(StepFailure(index: index, error))
+                    if !all { return failures }
+                }
+            }
+            index = max(group.endIndex, index + 1)
         }
         return failures
     }
@@ -255,7 +269,10 @@ extension KeeperLoop where Target: ~Copyable {
             case .client(let descriptor): admit(descriptor)
             case .none: return
             case .exhausted:
-                guard closeLongestIdle() else { return }
+                guard closeLongestIdle() else {
+                    acceptAgainAt = Host.monotonicMilliseconds() + Self.exhaustionPause
+                    return
+                }
             }
         }
     }
@@ -357,5 +374,14 @@ extension KeeperLoop where Target: ~Copyable {
         status.mended = mended
         status.lastWarning = lastWarning
         return status
+    }
+}
+
+extension Change {
+    fileprivate var isOfDevice: Bool {
+        switch self {
+        case .setDevice, .addPeer, .changePeer, .removePeer: true
+        default: false
+        }
     }
 }

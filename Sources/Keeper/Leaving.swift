@@ -31,10 +31,11 @@ struct DownWork: Equatable, Sendable {
 extension Reconciler {
     mutating func down(_ id: RequestID, _ now: Moment) -> [Action] {
         guard case .none = work else { return [.answer(id, .failure(busy))] }
-        return beginDown(DownWork(id: id, intent: running?.intent), now)
+        return beginDown(DownWork(id: id, intent: running?.intent))
     }
 
-    mutating func beginDown(_ given: DownWork, _ now: Moment) -> [Action] {
+    mutating func beginDown(_ given: DownWork) -> [Action] {
+        retryDownAt = nil
         var next = stored
         next.pending = nil
         next.phase = .ending
@@ -46,10 +47,12 @@ extension Reconciler {
         return saving + [commands.isEmpty ? .inspect : .run(commands)]
     }
 
-    mutating func proceed(_ given: DownWork, with observation: Observation) -> [Action] {
+    mutating func proceed(
+        _ given: DownWork, with observation: Observation, _ now: Moment
+    ) -> [Action] {
         var down = given
         let changes = observation.state.map { undo(of: $0) } ?? leftovers
-        guard !changes.isEmpty else { return runPostDown(down) }
+        guard !changes.isEmpty else { return runPostDown(down, now) }
         down.stage = .undoing(changes)
         work = .down(down)
         // One thing that cannot be removed is no reason to leave the others.
@@ -64,17 +67,19 @@ extension Reconciler {
         return undo(of: state).filter { $0 != .removeLink }
     }
 
-    mutating func proceed(_ given: DownWork, after failures: [StepFailure]) -> [Action] {
+    mutating func proceed(
+        _ given: DownWork, after failures: [StepFailure], _ now: Moment
+    ) -> [Action] {
         guard case .undoing(let changes) = given.stage else { return [] }
-        guard let first = failures.first else { return runPostDown(given) }
+        guard let first = failures.first else { return runPostDown(given, now) }
         return finish(
             given, failures: failures.map { "\(line(changes[$0.index])): \($0.failure.message)" },
-            kind: first.failure.kind)
+            kind: first.failure.kind, now)
     }
 
-    private mutating func runPostDown(_ given: DownWork) -> [Action] {
+    private mutating func runPostDown(_ given: DownWork, _ now: Moment) -> [Action] {
         let commands = given.intent?.commands(.postDown) ?? []
-        guard !commands.isEmpty else { return finish(given, failures: [], kind: .failed) }
+        guard !commands.isEmpty else { return finish(given, failures: [], kind: .failed, now) }
         var down = given
         down.stage = .postDown
         work = .down(down)
@@ -82,13 +87,13 @@ extension Reconciler {
     }
 
     mutating func proceed(
-        _ given: DownWork, afterCommands failure: KeeperFailure?
+        _ given: DownWork, afterCommands failure: KeeperFailure?, _ now: Moment
     ) -> [Action] {
         var down = given
         // A command that fails keeps nobody from leaving; it is told.
         if let failure { down.failures.append(failure.message) }
         guard down.stage == .preDown else {
-            return finish(down, failures: [], kind: .failed)
+            return finish(down, failures: [], kind: .failed, now)
         }
         down.stage = .looking
         work = .down(down)
@@ -97,18 +102,22 @@ extension Reconciler {
 
     /// `failures` keep the keeper here: `down` can be asked for again.
     mutating func finish(
-        _ down: DownWork, failures: [String], kind: KeeperFailure.Kind
+        _ down: DownWork, failures: [String], kind: KeeperFailure.Kind, _ now: Moment
     ) -> [Action] {
         work = .none
         guard failures.isEmpty else {
-            let message =
-                "cannot take \(name) down: \(failures.joined(separator: "; ")); run down again"
-            var actions: [Action] = [.announce(KeeperEvent(.failed, message))]
-            if let id = down.id {
-                actions.append(.answer(id, .failure(KeeperFailure(kind, message))))
+            let what = "cannot take \(name) down: \(failures.joined(separator: "; "))"
+            guard let id = down.id else {
+                retryDownAt = now.milliseconds + Healer.retryTime
+                return announceFailure("\(what); it is tried again", now)
             }
-            return actions
+            let message = "\(what); run down again"
+            return [
+                .announce(KeeperEvent(.failed, message)),
+                .answer(id, .failure(KeeperFailure(kind, message))),
+            ]
         }
+        retryDownAt = nil
         running = nil
         names = names.emptied()
         var actions = save(Stored())

@@ -66,6 +66,8 @@ public struct Reconciler: Sendable {
     var names: NameBook
     var healer = Healer()
     var work = Work.none
+    /// When a way down that nobody asked for is tried again.
+    var retryDownAt: Int64?
 
     /// `seed`: for the jitter of lookups.
     public init(name: InterfaceName, seed: UInt64) {
@@ -75,6 +77,7 @@ public struct Reconciler: Sendable {
 
     /// Milliseconds of the moments' first clock: when a tick is due. nil: only events count.
     public var nextTime: Int64? {
+        guard stored.phase != .ending else { return retryDownAt }
         guard running != nil || stored.deadline != nil else { return nil }
         return [names.nextTime, healer.dueAt, stored.deadline].compactMap { $0 }.min()
     }
@@ -204,11 +207,11 @@ extension Reconciler {
         stored = found
         let current = found.phase == .applying ? found.confirmed : found.pending ?? found.confirmed
         switch found.phase {
-        case .ending: return beginDown(DownWork(id: nil, intent: found.confirmed), now)
+        case .ending: return beginDown(DownWork(id: nil, intent: found.confirmed))
         case .applying:
             // Died half way: nobody knows which steps were made, so all of them count.
             guard let current else {
-                return beginDown(DownWork(id: nil, intent: nil, endsKeeper: false), now)
+                return beginDown(DownWork(id: nil, intent: nil, endsKeeper: false))
             }
             running = Running(intent: current)
             names.update(for: current.configuration, now: now.milliseconds)
@@ -240,6 +243,11 @@ extension Reconciler {
 
     private mutating func tick(_ now: Moment) -> [Action] {
         guard case .none = work else { return [] }
+        // What is being taken down is not mended.
+        if stored.phase == .ending {
+            guard let retryDownAt, retryDownAt <= now.milliseconds else { return [] }
+            return beginDown(DownWork(id: nil, intent: running?.intent))
+        }
         if let deadline = stored.deadline, deadline <= now.milliseconds { return revert(now) }
         guard running != nil else { return [] }
         let lookups = lookUpNames(now)
@@ -272,7 +280,7 @@ extension Reconciler {
         case .apply(let work): proceed(work, with: observation, now)
         case .heal(let work): proceed(work, with: observation, now)
         case .endpoints: giveEndpoints(observation, now)
-        case .down(let work): proceed(work, with: observation)
+        case .down(let work): proceed(work, with: observation, now)
         }
     }
 
@@ -280,7 +288,9 @@ extension Reconciler {
         switch work {
         case .none: return []
         case .apply(let work): return proceed(work, withoutObservation: failure, now)
-        case .down(let work): return finish(work, failures: [failure.message], kind: failure.kind)
+        case .down(let work):
+            return finish(
+                work, failures: [failure.message], kind: failure.kind, now)
         case .heal, .endpoints:
             work = .none
             names.postpone(now: now.milliseconds)
@@ -295,7 +305,7 @@ extension Reconciler {
         case .apply(let work): proceed(work, after: failures, now)
         case .heal(let work): proceed(work, after: failures, now)
         case .endpoints(let lines): finishEndpoints(lines, failures, now)
-        case .down(let work): proceed(work, after: failures)
+        case .down(let work): proceed(work, after: failures, now)
         }
     }
 
@@ -304,7 +314,7 @@ extension Reconciler {
     ) -> [Action] {
         switch work {
         case .apply(let work): proceed(work, afterCommands: failure, now)
-        case .down(let work): proceed(work, afterCommands: failure)
+        case .down(let work): proceed(work, afterCommands: failure, now)
         case .none, .heal, .endpoints: []
         }
     }

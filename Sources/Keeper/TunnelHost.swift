@@ -25,6 +25,11 @@ public protocol TunnelHost: ~Copyable {
     /// should be, or removing what is gone.
     mutating func perform(_ change: Change) throws(KeeperFailure)
 
+    /// Makes consecutive steps that concern the device and its peers only, as one request: ten
+    /// thousand peers are no ten thousand requests. False: not all were made, or this host has no
+    /// such request; then each is made by `perform`, which says which one fails.
+    mutating func performTogether(_ changes: ArraySlice<Change>) -> Bool
+
     /// To wait on; `drainEvents` is called when one of them is readable. May differ from call to
     /// call.
     var descriptors: [Int32] { get }
@@ -35,6 +40,10 @@ public protocol TunnelHost: ~Copyable {
     /// Looks `name` up in the background and answers with `HostEvent.resolved`. A second request
     /// for a name that is being looked up adds nothing.
     mutating func resolve(_ name: HostName)
+}
+
+extension TunnelHost where Self: ~Copyable {
+    public mutating func performTogether(_ changes: ArraySlice<Change>) -> Bool { false }
 }
 
 public struct BackendChoice: Equatable, Sendable {

@@ -181,6 +181,20 @@ import WireGuard
         #expect(simulation.saved == Stored())
     }
 
+    @Test func aWayDownThatFailsIsTriedAgainAndNotMended() {
+        var simulation = Simulation()
+        simulation.apply(intent(full), confirmSeconds: 10)
+        simulation.host.fail(steps: 1, 8)
+        simulation.pass(milliseconds: 10_001)
+        #expect(simulation.host.state != nil)
+        simulation.tamper { $0.host.routes = [] }
+        simulation.pass(milliseconds: 4_000)
+        #expect(simulation.host.state?.host.routes.isEmpty == true)
+        simulation.pass(milliseconds: 20_000)
+        #expect(simulation.host.state == nil)
+        #expect(simulation.hasEnded)
+    }
+
     /// The timer outlives the keeper.
     @Test func aNewKeeperKeepsTheDeadline() {
         var simulation = Simulation()
