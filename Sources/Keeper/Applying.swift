@@ -28,6 +28,7 @@ struct ApplyWork: Equatable, Sendable {
     var before: TunnelState?
     var desired = DesiredTunnel()
     var changes: [Change] = []
+    var issues: [Issue] = []
     var warnings: [String] = []
     /// Of a configuration before it that nobody has confirmed yet.
     var formerDeadline: Int64?
@@ -76,6 +77,7 @@ extension Reconciler {
         do throws(KeeperFailure) {
             let decision = try decide(apply.intent, observation)
             apply.desired = decision.desired
+            apply.issues = decision.issues
             apply.warnings = decision.warnings
             // Absent means "leave" (C58), but the mark may be one of the interrupted change.
             if apply.origin == .resumed, apply.desired.device.fwmark == nil {
@@ -89,7 +91,7 @@ extension Reconciler {
             from: observation.state, to: apply.desired, previous: running?.desired, now)
         if case .request(let id, let options) = apply.origin, options.isDryRun {
             work = .none
-            let plan = Applied(changes: apply.changes, warnings: apply.warnings)
+            let plan = Applied(plan: document(of: apply), warnings: apply.warnings)
             return [.answer(id, .planned(plan))]
         }
         guard !apply.changes.isEmpty else { return commit(apply, now) }
@@ -98,6 +100,12 @@ extension Reconciler {
         next.pending = apply.intent
         next.phase = .applying
         return save(next) + beginSteps(apply)
+    }
+
+    private func document(of apply: ApplyWork) -> PlanDocument {
+        PlanDocument(
+            name: name, changes: apply.changes, issues: apply.issues,
+            configuration: apply.intent.configuration)
     }
 
     private mutating func beginSteps(_ given: ApplyWork) -> [Action] {
@@ -169,7 +177,7 @@ extension Reconciler {
         switch apply.origin {
         case .request(let id, _):
             let result = Applied(
-                changes: apply.changes, warnings: apply.warnings,
+                plan: document(of: apply), warnings: apply.warnings,
                 confirmSeconds: options.confirmSeconds)
             actions += [
                 .answer(id, .applied(result)),

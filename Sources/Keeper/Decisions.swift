@@ -5,6 +5,8 @@ import WireGuard
 
 struct Decision: Equatable, Sendable {
     var desired: DesiredTunnel
+    var issues: [Issue]
+    /// The issues for people, and what the host has to say.
     var warnings: [String]
 }
 
@@ -29,7 +31,7 @@ extension Reconciler {
             desired.backend = observation.backend?.kind ?? desired.backend
         }
         if observation.state == nil, let note = observation.backend?.note { warnings.append(note) }
-        return Decision(desired: desired, warnings: warnings)
+        return Decision(desired: desired, issues: decision.issues, warnings: warnings)
     }
 
     func steps(
@@ -47,10 +49,10 @@ extension Reconciler {
         return plan(from: state, to: DesiredTunnel(restoring: before))
     }
 
-    func line(_ change: Change) -> String { describe(change) }
+    func line(_ change: Change) -> String {
+        PlanDocument(name: name, changes: []).line(change)
+    }
 }
-
-func describe(_ change: Change) -> String { "\(change)" }
 
 extension DesiredTunnel {
     /// What leads back to `state`.

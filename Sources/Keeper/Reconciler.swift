@@ -180,16 +180,18 @@ public enum Answer: Equatable, Sendable {
 }
 
 public struct Applied: Equatable, Sendable {
-    public var changes: [Change]
+    public var plan: PlanDocument
     public var warnings: [String]
     /// Seconds until the former state comes back.
     public var confirmSeconds: UInt32?
 
-    public init(changes: [Change], warnings: [String] = [], confirmSeconds: UInt32? = nil) {
-        self.changes = changes
+    public init(plan: PlanDocument, warnings: [String] = [], confirmSeconds: UInt32? = nil) {
+        self.plan = plan
         self.warnings = warnings
         self.confirmSeconds = confirmSeconds
     }
+
+    public var changes: [Change] { plan.changes }
 }
 
 enum Work: Equatable, Sendable {

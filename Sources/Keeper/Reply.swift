@@ -40,9 +40,11 @@ enum Reply {
         case .applied(let applied):
             json.begin(ok: true)
             json.write(applied, isPlan: false)
+            return json.endLine(with: applied.plan)
         case .planned(let applied):
             json.begin(ok: true)
             json.write(applied, isPlan: true)
+            return json.endLine(with: applied.plan)
         case .confirmed, .down: json.begin(ok: true)
         }
         return json.endLine()
@@ -85,7 +87,7 @@ extension JSONWriter {
     fileprivate mutating func write(_ applied: Applied, isPlan: Bool) {
         bool("isPlan", isPlan)
         beginArray("changes")
-        for change in applied.changes { string(nil, describe(change)) }
+        for change in applied.changes { string(nil, applied.plan.line(change)) }
         endArray()
         beginArray("warnings")
         for warning in applied.warnings { string(nil, warning) }
@@ -96,6 +98,11 @@ extension JSONWriter {
     fileprivate mutating func endLine() -> [UInt8] {
         endObject()
         return text + [0x0A]
+    }
+
+    /// The plan is written by its own writer: it becomes the last member.
+    fileprivate mutating func endLine(with plan: PlanDocument) -> [UInt8] {
+        text + Array(",\"plan\":".utf8) + plan.json() + Array("}\n".utf8)
     }
 }
 

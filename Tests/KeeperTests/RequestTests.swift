@@ -148,6 +148,18 @@ import WireGuard
         }
     }
 
+    @Test func anAnswerHasThePlanForPeopleAndForPrograms() throws {
+        var simulation = Simulation()
+        let applied = try #require(simulation.apply(intent(full))?.applied)
+        let line = Reply.line(.applied(applied), name: wg0)
+        let told = try ReceivedAnswer(Array(line.dropLast()))
+        #expect(told.applied.changes.count == applied.changes.count)
+        #expect(told.applied.changes.first == "+ link wg0 (userspace)")
+        let text = String(decoding: told.applied.json, as: UTF8.self)
+        #expect(text.contains("\"plan\":{\"schemaVersion\":1,\"interface\":\"wg0\""))
+        #expect(!text.contains("AWE="), "no private key (C93)")
+    }
+
     @Test func answersReadBack() throws {
         let failure = KeeperFailure(.busy, "a \"quoted\"\nline")
         let line = Reply.line(.failure(failure), name: wg0)
