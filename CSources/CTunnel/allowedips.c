@@ -1,29 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A Patricia trie (D. R. Morrison, JACM 15(4), 1968) of prefixes per family. A branch tests one bit
- * and may carry the prefix that ends there; bits in between are not stored, so a lookup compares
- * the prefixes on its path, shortest first, and stops at the first that does not match. Whatever
- * covers the address lies on that path.
+ * and may carry the prefix that ends there; bits in between are not stored, so a lookup goes to the
+ * bottom first, keeps the prefixes it meets and compares them, longest first. Whatever covers the
+ * address lies on that path.
  *
  * A branch with many descendants also has a jump table: an array over the next 4 to 24 bits whose
- * slots lead straight to the first node that those bits do not decide. The width is the largest
- * that keeps a quarter of the slots distinct (level compression: S. Nilsson and G. Karlsson, IEEE
- * JSAC 17(6), 1999), which makes the depth of a lookup nearly independent of the number of
- * prefixes. Tables are shortcuts: the branches below stay as they are, a change refreshes the slots
- * it touches, and when the number of changes has doubled the trie, all tables are planned anew.
+ * slots lead straight to the first node that those bits do not decide, and tell the longest prefix
+ * that they do decide (leaf pushing: V. Srinivasan and G. Varghese, ACM TOCS 17(1), 1999). The
+ * width is the largest that keeps two in five slots distinct (level compression: S. Nilsson
+ * and G. Karlsson, IEEE JSAC 17(6), 1999), which makes the depth of a lookup nearly independent of
+ * the number of prefixes. Tables are shortcuts: the branches below stay as they are, a change
+ * refreshes the slots it touches, and after as many changes as a third of the trie all tables are
+ * planned anew.
+ *
+ * In a large trie a lookup costs the memory it waits for, not the instructions: nodes then come
+ * from blocks in huge pages, and what one step reads lies in one cache line where it can.
  *
  * Readers run under the epoch while one writer changes links, one at a time, each to a subtree that
- * resolves every unchanged prefix as before. A prefix that moves only has its owner overwritten.
+ * resolves every unchanged prefix as before; the two halves of a slot resolve different prefixes. A
+ * prefix that moves only has its owner overwritten.
  */
 #include "allowedips_trie.h"
+#include "blocks.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define MAXIMUM_DEPTH      129 /* branches test bits 0…127; one more as bound */
 #define MINIMUM_TABLE_BITS 4
 #define MAXIMUM_TABLE_BITS 24
-#define PLAN_AT_CHANGES    64 /* fewer prefixes need no table */
+#define PLAN_AT_CHANGES    64    /* fewer prefixes need no table */
+#define LARGE_AT           32768 /* from here on nodes come in blocks of 2 MiB */
+#define HUGE_AT            (4u << 20)
 
 struct family {
     node_link root;
@@ -42,8 +52,10 @@ struct path {
     node_link *at;                        /* in `parent`, or the root */
     node_link *parent_at;                 /* leads to `parent` */
     struct branch *parent, *grandparent;  /* NULL: none */
-    struct branch *tabled[MAXIMUM_DEPTH]; /* tables at and above `parent` … */
-    unsigned count, first, parent_first;  /* … whose slots may lead below it: from `first` on */
+    struct branch *tabled[MAXIMUM_DEPTH]; /* with tables, at and above `parent` */
+    unsigned count;
+    /* The longest prefix at or above `parent`, and above it */
+    const struct allowedips_node *cover, *parent_cover;
 };
 
 /* ---- lookup -------------------------------------------------------------------------------- */
@@ -56,35 +68,41 @@ static inline bool covers(const struct allowedips_node *node, struct key key, bo
     return common_bits(own, key) >= node->length;
 }
 
-/* The next link for `key` below `branch`. */
-static inline uintptr_t follow(const struct branch *branch, struct key key)
-{
-    const struct table *table = table_of(branch);
-    if (table)
-        return get(&table->slot[key_bits(key, branch->bit, table->bits)]);
-    return get(&branch->child[key_bit(key, branch->bit)]);
-}
-
+/* A removed prefix may hide a shorter one of the same table: the way is asked again, and is known
+ * to be new, since prefixes are marked after the links and slots have changed. */
 static inline __attribute__((always_inline)) struct allowedips_owner *
 lookup(const struct family *family, struct key key, bool ipv6)
 {
-    uintptr_t best = 0, at = get(&family->root);
-    while (at) {
-        const struct branch *branch = at & BRANCH ? as_branch(at) : NULL;
-        const struct allowedips_node *node =
-            branch ? prefix_of(branch) : (const struct allowedips_node *)at;
-        if (node) {
-            if (!covers(node, key, ipv6))
-                break;
-            uintptr_t owner = get(&node->owner);
-            if (!(owner & REMOVED))
-                best = owner;
+    uintptr_t met[2 * MAXIMUM_DEPTH]; /* prefixes by length */
+again:;
+    unsigned count = 0;
+    uintptr_t at = get(&family->root);
+    while (at & BRANCH) {
+        const struct branch *branch = as_branch(at);
+        uintptr_t prefix = (uintptr_t)prefix_of(branch), tagged = tagged_table(branch);
+        met[count] = prefix;
+        count += prefix != 0;
+        if (tagged) {
+            const struct slot *slot = slot_of(branch, tagged, key);
+            met[count] = get(&slot->cover);
+            count += met[count] != 0;
+            at = get(&slot->next);
+        } else {
+            at = get(&branch->child[key_bit(key, branch->bit)]);
         }
-        if (!branch)
-            break;
-        at = follow(branch, key);
     }
-    return (struct allowedips_owner *)best;
+    met[count] = at;
+    count += at != 0;
+    while (count) {
+        const struct allowedips_node *node = (const struct allowedips_node *)met[--count];
+        if (!covers(node, key, ipv6))
+            continue;
+        uintptr_t owner = get(&node->owner);
+        if (owner & REMOVED)
+            goto again;
+        return (struct allowedips_owner *)owner;
+    }
+    return NULL;
 }
 
 struct allowedips_owner *allowedips_lookup4(const struct allowedips *table, const uint8_t *address)
@@ -97,23 +115,34 @@ struct allowedips_owner *allowedips_lookup6(const struct allowedips *table, cons
     return lookup(&table->family[1], load_key(address, true), true);
 }
 
-/* The node of exactly this prefix, by the readers' way. */
+/* The node of exactly this prefix: by the readers' way as far as tables do not pass it. */
 static struct allowedips_node *find_exact(const struct family *family, struct key key,
                                           unsigned length, bool ipv6)
 {
     uintptr_t at = get(&family->root);
-    while (at) {
-        struct branch *branch = at & BRANCH ? as_branch(at) : NULL;
-        struct allowedips_node *node = branch ? prefix_of(branch) : (struct allowedips_node *)at;
-        if (node && (node->length > length || !covers(node, key, ipv6)))
-            return NULL;
-        if (node && node->length == length)
-            return node;
-        if (!branch || branch->bit >= length)
-            return NULL;
-        at = follow(branch, key);
+    const struct allowedips_node *found = NULL;
+    while (at & BRANCH) {
+        const struct branch *branch = as_branch(at);
+        uintptr_t tagged = tagged_table(branch);
+        found = prefix_of(branch);
+        if (branch->bit >= length)
+            break;
+        if (tagged) {
+            const struct slot *slot = slot_of(branch, tagged, key);
+            found = (const struct allowedips_node *)get(&slot->cover);
+            if (found && found->length == length)
+                break;
+            if (!found || found->length < length) {
+                at = get(&slot->next);
+                continue;
+            }
+        }
+        at = get(&branch->child[key_bit(key, branch->bit)]);
     }
-    return NULL;
+    if (at && !(at & BRANCH))
+        found = (const struct allowedips_node *)at;
+    bool same = found && found->length == length && covers(found, key, ipv6);
+    return same ? (struct allowedips_node *)found : NULL;
 }
 
 /* Some prefix below a link: all of them agree in the bits before the link. */
@@ -131,43 +160,64 @@ static const struct allowedips_node *any_below(uintptr_t to)
 
 /* ---- jump tables --------------------------------------------------------------------------- */
 
-/* Whether a table that ends before bit `end` leads to this node instead of past it. */
-static bool stops(uintptr_t to, unsigned end)
+static void set_slots(struct slot *slots, size_t count, uintptr_t cover, uintptr_t next)
 {
-    return !(to & BRANCH) || as_branch(to)->bit >= end || prefix_of(as_branch(to));
+    for (size_t i = 0; i < count; i++) {
+        set(&slots[i].cover, cover);
+        set(&slots[i].next, next);
+    }
 }
 
-/* Fills the slots for bits [bit, end) below a link: there are 2^(end - bit). */
-static void fill(node_link *slots, uintptr_t to, unsigned bit, unsigned end)
+/* Of the slots for bits [bit, end), the ones that agree with `node` up to its bit `to`. The others
+ * lead to nobody. */
+static struct slot *narrow(struct slot *slots, const struct allowedips_node *node, unsigned bit,
+                           unsigned to, unsigned end, uintptr_t cover)
 {
-    size_t count = (size_t)1 << (end - bit);
-    if (stops(to, end)) {
-        for (size_t i = 0; i < count; i++)
-            set(&slots[i], to);
+    if (to == bit)
+        return slots;
+    size_t below = (size_t)1 << (end - to), all = (size_t)1 << (end - bit);
+    size_t first = key_bits(node_key(node), bit, to - bit) * below;
+    set_slots(slots, first, cover, 0);
+    set_slots(slots + first + below, all - first - below, cover, 0);
+    return slots + first;
+}
+
+/* Fills the slots for bits [bit, end) below a link, of which there are 2^(end - bit). `cover` is
+ * the longest prefix above the link and below the table's branch. */
+static void fill(struct slot *slots, uintptr_t to, unsigned bit, unsigned end, uintptr_t cover)
+{
+    if (!to || (to & BRANCH && as_branch(to)->bit > end)) {
+        set_slots(slots, (size_t)1 << (end - bit), cover, to);
+        return;
+    }
+    if (!(to & BRANCH)) {
+        const struct allowedips_node *leaf = (const struct allowedips_node *)to;
+        bool ends = leaf->length <= end;
+        unsigned until = ends ? leaf->length : end;
+        slots = narrow(slots, leaf, bit, until, end, cover);
+        set_slots(slots, (size_t)1 << (end - until), ends ? to : cover, ends ? 0 : to);
         return;
     }
     const struct branch *branch = as_branch(to);
-    if (branch->bit > bit) {
-        /* All below agree in the bits that are skipped; other values lead to nobody. */
-        size_t below = (size_t)1 << (end - branch->bit);
-        struct key key = node_key(any_below(to));
-        size_t first = key_bits(key, bit, branch->bit - bit) * below;
-        for (size_t i = 0; i < count; i++)
-            if (i < first || i >= first + below)
-                set(&slots[i], 0);
-        slots += first;
+    uintptr_t prefix = (uintptr_t)prefix_of(branch);
+    if (branch->bit > bit) /* all below agree in the bits that are skipped */
+        slots = narrow(slots, any_below(to), bit, branch->bit, end, cover);
+    cover = prefix ? prefix : cover;
+    if (branch->bit == end) {
+        set_slots(slots, 1, cover, to);
+        return;
     }
     size_t half = (size_t)1 << (end - branch->bit - 1);
-    fill(slots, get(&branch->child[0]), branch->bit + 1, end);
-    fill(slots + half, get(&branch->child[1]), branch->bit + 1, end);
+    fill(slots, get(&branch->child[0]), branch->bit + 1, end, cover);
+    fill(slots + half, get(&branch->child[1]), branch->bit + 1, end, cover);
 }
 
-/* Not by fill(): it would stop at a prefix of the table's own branch. */
+/* Not by fill(): the branch's own prefix is not in its table. */
 static void fill_table(struct table *table, const struct branch *branch)
 {
     unsigned bit = branch->bit + 1, end = branch->bit + table->bits;
-    fill(table->slot, get(&branch->child[0]), bit, end);
-    fill(table->slot + ((size_t)1 << (table->bits - 1)), get(&branch->child[1]), bit, end);
+    fill(table->slot, get(&branch->child[0]), bit, end, 0);
+    fill(table->slot + ((size_t)1 << (table->bits - 1)), get(&branch->child[1]), bit, end, 0);
 }
 
 /* After `path->at` changed, or what it leads to gained or lost a prefix. */
@@ -176,14 +226,27 @@ static void refresh_tables(const struct path *path, struct key key)
     if (!path->parent)
         return;
     unsigned bit = path->parent->bit + 1u;
-    for (unsigned i = path->first; i < path->count; i++) {
+    for (unsigned i = 0; i < path->count; i++) {
         const struct branch *branch = path->tabled[i];
         struct table *table = table_of(branch);
         unsigned end = branch->bit + table->bits;
+        bool covered = path->cover && path->cover->length > branch->bit;
         if (bit <= end)
             fill(table->slot + key_bits(key_masked(key, bit), branch->bit, table->bits),
-                 get(path->at), bit, end);
+                 get(path->at), bit, end, covered ? (uintptr_t)path->cover : 0);
     }
+}
+
+static struct table *table_create(unsigned bits)
+{
+    struct table *table = NULL;
+    size_t size = sizeof(*table) + ((size_t)1 << bits) * sizeof(table->slot[0]);
+    if (posix_memalign((void **)&table, size < HUGE_AT ? TABLE_ALIGNMENT : HUGE_PAGE, size) != 0)
+        return NULL;
+    if (size >= HUGE_AT)
+        madvise(table, size & ~(HUGE_PAGE - 1), MADV_HUGEPAGE);
+    table->bits = bits;
+    return table;
 }
 
 static void release_table(struct epoch_item *item)
@@ -195,7 +258,8 @@ static void release_table(struct epoch_item *item)
 static void replace_table(struct epoch *epoch, struct branch *branch, struct table *table)
 {
     struct table *old = table_of(branch);
-    atomic_store_explicit(&branch->table, table, memory_order_release);
+    atomic_store_explicit(&branch->table, table ? (uintptr_t)table | table->bits : 0,
+                          memory_order_release);
     if (old)
         epoch_retire(epoch, &old->retired, release_table);
 }
@@ -203,7 +267,7 @@ static void replace_table(struct epoch *epoch, struct branch *branch, struct tab
 /* Distinct non-empty slots of a table that ends before bit `end`, below this link. */
 static size_t distinct(uintptr_t to, unsigned end)
 {
-    if (!to || stops(to, end))
+    if (!(to & BRANCH) || as_branch(to)->bit >= end)
         return to != 0;
     const struct branch *branch = as_branch(to);
     return distinct(get(&branch->child[0]), end) + distinct(get(&branch->child[1]), end);
@@ -216,7 +280,7 @@ static unsigned best_bits(const struct branch *branch, unsigned width)
          i++) {
         size_t used = distinct(get(&branch->child[0]), branch->bit + i) +
                       distinct(get(&branch->child[1]), branch->bit + i);
-        if (used < (size_t)1 << (i - 2))
+        if (used * 5 < (size_t)2 << i)
             break;
         bits = i;
     }
@@ -231,17 +295,12 @@ static void plan(struct epoch *epoch, uintptr_t to, unsigned covered, unsigned w
         return;
     struct branch *branch = as_branch(to);
     const struct table *old = table_of(branch);
-    bool inside = branch->bit < covered && !prefix_of(branch);
-    unsigned bits = inside ? 0 : best_bits(branch, width);
+    unsigned bits = branch->bit < covered ? 0 : best_bits(branch, width);
 
     if (bits != (old ? old->bits : 0)) {
-        struct table *table = NULL;
-        if (bits)
-            table = malloc(sizeof(*table) + ((size_t)1 << bits) * sizeof(table->slot[0]));
-        if (table) {
-            table->bits = bits;
+        struct table *table = bits ? table_create(bits) : NULL;
+        if (table)
             fill_table(table, branch);
-        }
         replace_table(epoch, branch, table);
     }
     if (bits && branch->bit + bits > covered)
@@ -256,7 +315,7 @@ static void count_change(struct allowedips *table, struct family *family)
         return;
     plan(table->epoch, get(&family->root), 0, family == &table->family[0] ? 32 : 128);
     family->changes = 0;
-    family->plan_at = family->count > PLAN_AT_CHANGES ? family->count : PLAN_AT_CHANGES;
+    family->plan_at = family->count / 3 > PLAN_AT_CHANGES ? family->count / 3 : PLAN_AT_CHANGES;
 }
 
 /* ---- the writer's walk --------------------------------------------------------------------- */
@@ -267,15 +326,16 @@ static void path_start(struct path *path, struct family *family)
     path->parent_at = NULL;
     path->parent = NULL;
     path->grandparent = NULL;
-    path->count = path->first = path->parent_first = 0;
+    path->count = 0;
+    path->cover = path->parent_cover = NULL;
 }
 
 static void descend(struct path *path, struct key key)
 {
     struct branch *branch = as_branch(get(path->at));
-    path->parent_first = path->first;
-    if (prefix_of(branch)) /* tables above lead to it and not past it */
-        path->first = path->count;
+    path->parent_cover = path->cover;
+    if (prefix_of(branch))
+        path->cover = prefix_of(branch);
     if (table_of(branch))
         path->tabled[path->count++] = branch;
     path->parent_at = path->at;
@@ -289,7 +349,7 @@ static void ascend(struct path *path)
 {
     if (path->count && path->tabled[path->count - 1] == path->parent)
         path->count--;
-    path->first = path->parent_first;
+    path->cover = path->parent_cover;
     path->at = path->parent_at;
     path->parent = path->grandparent;
 }
@@ -356,16 +416,18 @@ static struct allowedips_owner *owner_of(const struct allowedips_node *node)
 
 /* ---- insert -------------------------------------------------------------------------------- */
 
-static struct allowedips_node *node_create(struct key key, unsigned length, bool ipv6,
+static struct allowedips_node *node_create(struct key key, unsigned length, bool ipv6, bool blocked,
                                            struct allowedips_owner *owner)
 {
     size_t size = sizeof(struct allowedips_node);
-    struct allowedips_node *node = malloc(ipv6 ? size + 2 * sizeof(node->address6[0]) : size);
+    size += ipv6 ? 2 * sizeof(((struct allowedips_node *)0)->address6[0]) : 0;
+    struct allowedips_node *node = blocked ? blocks_take(size) : malloc(size);
     if (!node)
         return NULL;
+    node->blocked = blocked;
     atomic_init(&node->owner, (uintptr_t)owner);
     node->length = (uint8_t)length;
-    node->family = ipv6 ? 6 : 4;
+    node->ipv6 = ipv6;
     node->marked = false;
     node->address4 = (uint32_t)(key.hi >> 32);
     if (ipv6) {
@@ -375,12 +437,31 @@ static struct allowedips_node *node_create(struct key key, unsigned length, bool
     return node;
 }
 
-static struct branch *branch_create(unsigned bit)
+static void node_free(struct allowedips_node *node)
 {
-    struct branch *branch = calloc(1, sizeof(*branch));
-    if (branch)
+    if (node && node->blocked)
+        blocks_give(node);
+    else
+        free(node);
+}
+
+static struct branch *branch_create(unsigned bit, bool blocked)
+{
+    struct branch *branch = blocked ? blocks_take(sizeof(*branch)) : malloc(sizeof(*branch));
+    if (branch) {
+        memset(branch, 0, sizeof(*branch));
         branch->bit = (uint8_t)bit;
+        branch->blocked = blocked;
+    }
     return branch;
+}
+
+static void branch_free(struct branch *branch)
+{
+    if (branch && branch->blocked)
+        blocks_give(branch);
+    else
+        free(branch);
 }
 
 /* Links a new prefix into the trie; the tables follow. */
@@ -408,7 +489,7 @@ static int link_node(struct family *family, struct allowedips_node *node)
     } else if (to & BRANCH && as_branch(to)->bit == split) {
         atomic_store_explicit(&as_branch(to)->prefix, node, memory_order_release);
     } else {
-        struct branch *branch = branch_create(split);
+        struct branch *branch = branch_create(split, node->blocked);
         if (!branch)
             return -ENOMEM;
         if (split == length)
@@ -447,11 +528,11 @@ int allowedips_insert(struct allowedips *table, const struct allowedips_prefix *
         return 0;
     }
 
-    node = node_create(key, prefix->length, ipv6, owner);
+    node = node_create(key, prefix->length, ipv6, family->count >= LARGE_AT, owner);
     if (!node)
         return -ENOMEM;
     if (link_node(family, node) != 0) {
-        free(node);
+        node_free(node);
         return -ENOMEM;
     }
     list_append(owner, node);
@@ -466,8 +547,8 @@ static void release_node(struct epoch_item *item)
 {
     struct allowedips_node *node =
         (struct allowedips_node *)((char *)item - offsetof(struct allowedips_node, retired));
-    free((struct branch *)(get(&node->owner) & ~REMOVED));
-    free(node);
+    branch_free((struct branch *)(get(&node->owner) & ~REMOVED));
+    node_free(node);
 }
 
 /* Takes the prefix out of the trie. Returns the branch that became superfluous, or NULL. */
@@ -509,7 +590,7 @@ static struct branch *unlink_node(struct family *family, struct allowedips_node 
 static void remove_node(struct allowedips *table, struct allowedips_owner *owner,
                         struct allowedips_node *node)
 {
-    struct family *family = &table->family[node->family == 6];
+    struct family *family = &table->family[node->ipv6];
     struct branch *superfluous = unlink_node(family, node);
     list_remove(owner, node);
     family->count--;
@@ -574,11 +655,11 @@ static void free_below(uintptr_t to)
         struct branch *branch = as_branch(to);
         free_below(get(&branch->child[0]));
         free_below(get(&branch->child[1]));
-        free(prefix_of(branch));
+        node_free(prefix_of(branch));
         free(table_of(branch));
-        free(branch);
+        branch_free(branch);
     } else {
-        free((struct allowedips_node *)to);
+        node_free((struct allowedips_node *)to);
     }
 }
 
@@ -599,7 +680,7 @@ size_t allowedips_list(const struct allowedips_owner *owner, struct allowedips_p
         struct key key = node_key(node);
         uint64_t wire[2] = {__builtin_bswap64(key.hi), __builtin_bswap64(key.lo)};
         memcpy(out[i].address, wire, sizeof(wire));
-        out[i].family = node->family;
+        out[i].family = node->ipv6 ? 6 : 4;
         out[i].length = node->length;
     }
     return owner->count;

@@ -12,18 +12,19 @@ struct key {
     uint64_t hi, lo;
 };
 
-/* A prefix. 40 bytes for IPv4, 56 for IPv6: with malloc's word they fill chunks of 48 and 64. */
+/* A prefix; what a lookup reads lies together. 40 bytes for IPv4, 56 for IPv6: with malloc's word
+ * they fill chunks of 48 and 64. */
 struct allowedips_node {
-    /* struct allowedips_owner *, or REMOVED | the branch that was unlinked together with it */
-    _Atomic(uintptr_t) owner;
     union {
         struct {
             struct allowedips_node *previous, *next;
         } list; /* of the owner; the writer's */
         struct epoch_item retired;
     };
-    uint8_t length, family;
-    bool marked; /* the writer's */
+    /* struct allowedips_owner *, or REMOVED | the branch that was unlinked together with it */
+    _Atomic(uintptr_t) owner;
+    uint8_t length;
+    bool ipv6, marked, blocked; /* of the writer; `blocked`: from blocks.h, not from malloc() */
     uint32_t address4;
     uint64_t address6[]; /* two, in IPv6 only */
 };
@@ -34,18 +35,28 @@ struct allowedips_node {
 typedef _Atomic(uintptr_t) node_link;
 #define BRANCH ((uintptr_t)1)
 
+/* For all addresses with the slot's bits: the longest prefix that ends within the table, below its
+ * branch, or 0; and where longer ones are. */
+struct slot {
+    node_link cover, next;
+};
+
+#define TABLE_ALIGNMENT 64
 struct table {
     struct epoch_item retired;
     unsigned bits;
-    node_link slot[]; /* 2^bits */
+    _Alignas(TABLE_ALIGNMENT) struct slot slot[]; /* 2^bits */
 };
 
 /* Has at least two of: child 0, child 1, prefix. */
 struct branch {
     node_link child[2];
     _Atomic(struct allowedips_node *) prefix; /* of `bit` bits */
-    _Atomic(struct table *) table;            /* over bits [bit, bit + table->bits) */
+    /* Over bits [bit, bit + bits): a struct table * | bits, so that both are read at once. 0: none.
+     */
+    _Atomic(uintptr_t) table;
     uint8_t bit;
+    bool blocked;
 };
 
 /* Idle peers are many: a prefix with its branch stays within two small chunks of malloc. */
@@ -98,7 +109,7 @@ static inline unsigned common_bits(struct key a, struct key b)
 
 static inline struct key node_key(const struct allowedips_node *node)
 {
-    if (node->family == 4)
+    if (!node->ipv6)
         return (struct key){(uint64_t)node->address4 << 32, 0};
     return (struct key){node->address6[0], node->address6[1]};
 }
@@ -123,9 +134,26 @@ static inline struct allowedips_node *prefix_of(const struct branch *branch)
     return atomic_load_explicit(&branch->prefix, memory_order_acquire);
 }
 
-static inline struct table *table_of(const struct branch *branch)
+static inline uintptr_t tagged_table(const struct branch *branch)
 {
     return atomic_load_explicit(&branch->table, memory_order_acquire);
+}
+
+static inline struct table *as_table(uintptr_t tagged)
+{
+    return (struct table *)(tagged & ~(uintptr_t)(TABLE_ALIGNMENT - 1));
+}
+
+static inline struct table *table_of(const struct branch *branch)
+{
+    return as_table(tagged_table(branch));
+}
+
+/* The slot for `key` of the table below a branch. */
+static inline const struct slot *slot_of(const struct branch *branch, uintptr_t tagged,
+                                         struct key key)
+{
+    return &as_table(tagged)->slot[key_bits(key, branch->bit, tagged & (TABLE_ALIGNMENT - 1))];
 }
 
 #endif

@@ -375,9 +375,8 @@ static void check_below(uintptr_t to, int above)
     const struct table *old = table_of(branch);
     if (old) {
         size_t size = ((size_t)1 << old->bits) * sizeof(old->slot[0]);
-        struct table *fresh = malloc(sizeof(*fresh) + size);
+        struct table *fresh = table_create(old->bits);
         assert_non_null(fresh);
-        fresh->bits = old->bits;
         fill_table(fresh, branch);
         assert_memory_equal((const void *)fresh->slot, (const void *)old->slot, size);
         free(fresh);
@@ -494,8 +493,12 @@ static unsigned steps(const struct family *family, struct key key)
 {
     unsigned count = 0;
     uintptr_t at = get(&family->root);
-    for (; at & BRANCH; count++)
-        at = follow(as_branch(at), key);
+    for (; at & BRANCH; count++) {
+        const struct branch *branch = as_branch(at);
+        uintptr_t tagged = tagged_table(branch);
+        at = tagged ? get(&slot_of(branch, tagged, key)->next)
+                    : get(&branch->child[key_bit(key, branch->bit)]);
+    }
     return count + 1;
 }
 
@@ -530,6 +533,23 @@ static void lookups_stay_short_beside_outliers(void **state)
     assert_ptr_equal(who("10.77.255.255"), &c);
     assert_ptr_equal(who("10.78.0.0"), &a);
     assert_ptr_equal(who("fd12:3456:789a::1:0"), &a);
+}
+
+static void a_large_table_gives_its_memory_back(void **state)
+{
+    (void)state;
+    struct allowedips_prefix prefix = {.family = 4, .length = 32};
+    for (uint32_t i = 0; i < 3 * LARGE_AT; i++) {
+        uint32_t address = i * 2654435761u; /* odd: all differ */
+        memcpy(prefix.address, &address, 4);
+        assert_int_equal(allowedips_insert(table, &prefix, &a), 0);
+    }
+    assert_int_equal(allowedips_count(table), 3 * LARGE_AT);
+    assert_true(blocks_bytes() >= 2 * LARGE_AT * sizeof(struct allowedips_node));
+    allowedips_remove_all(table, &a);
+    while (epoch_reclaim(&epoch))
+        ;
+    assert_int_equal(blocks_bytes(), 0);
 }
 
 /* ---- readers ------------------------------------------------------------------------------- */
@@ -648,6 +668,7 @@ int main(void)
         TEST(a_marked_prefix_taken_by_another_survives_the_sweep),
         TEST(random_operations_agree_with_a_linear_model),
         TEST(lookups_stay_short_beside_outliers),
+        TEST(a_large_table_gives_its_memory_back),
         TEST(pitfall_63_a_moved_prefix_always_has_an_owner),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
