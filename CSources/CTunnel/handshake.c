@@ -89,24 +89,37 @@ void handshake_request(struct peer *peer, bool retry, uint64_t now)
     pthread_mutex_unlock(&q->lock);
 }
 
-/* Takes at most one of each kind; sleeps for it if `wait`. False: stopping, or nothing there. */
-static bool take_work(struct handshake_queue *q, bool wait, struct peer **initiate,
-                      struct handshake_message *message, uint32_t *backlog)
+/* What one step handles. A flood costs the lock, the clock and a system call for answers once per
+ * batch instead of once per message. */
+struct work {
+    struct peer *initiate[HANDSHAKE_BATCH]; /* each held */
+    struct handshake_message message[HANDSHAKE_BATCH];
+    unsigned initiations, messages;
+    uint32_t backlog; /* messages that waited */
+
+    struct message_cookie_reply reply[HANDSHAKE_BATCH];
+    struct udp_single to_send[HANDSHAKE_BATCH];
+    unsigned replies;
+};
+static_assert(HANDSHAKE_BATCH <= UDP_MOST_SINGLES, "the replies go in one call");
+
+/* Sleeps for it if `wait`. False: stopping, or nothing there. */
+static bool take_work(struct handshake_queue *q, bool wait, struct work *work)
 {
-    *initiate = NULL;
-    message->length = 0;
+    work->initiations = work->messages = work->replies = 0;
     pthread_mutex_lock(&q->lock);
     while (wait && !q->stopping && !q->count && !q->initiations_head)
         pthread_cond_wait(&q->filled, &q->lock);
     bool go_on = !q->stopping && (q->count || q->initiations_head);
-    *backlog = q->count;
-    if (go_on && q->initiations_head) {
-        *initiate = q->initiations_head;
-        q->initiations_head = (*initiate)->initiation_next;
-        (*initiate)->initiation_queued = false;
+    work->backlog = q->count;
+    while (go_on && q->initiations_head && work->initiations < HANDSHAKE_BATCH) {
+        struct peer *peer = q->initiations_head;
+        q->initiations_head = peer->initiation_next;
+        peer->initiation_queued = false;
+        work->initiate[work->initiations++] = peer;
     }
-    if (go_on && q->count) {
-        *message = q->ring[q->head];
+    while (go_on && q->count && work->messages < HANDSHAKE_BATCH) {
+        work->message[work->messages++] = q->ring[q->head];
         q->head = (q->head + 1) % MAX_QUEUED_HANDSHAKES;
         q->count--;
     }
@@ -388,15 +401,25 @@ static bool under_load(struct handshake_queue *q, uint32_t backlog, uint64_t now
     return now < q->under_load_until;
 }
 
+/* The reply leaves at the end of the batch; `work` holds the message until then. */
+static void answer_with_cookie(struct handshake_queue *q, const struct handshake_message *m,
+                               struct work *work, const uint8_t *source, size_t size, uint64_t now)
+{
+    uint32_t sender_index = ((const struct message_initiation *)m->bytes)->sender_index;
+    struct message_cookie_reply *reply = &work->reply[work->replies];
+    cookie_create_reply(&q->checker, m->bytes, m->length, sender_index, source, size, now, reply);
+    work->to_send[work->replies++] =
+        (struct udp_single){.to = &m->from, .data = reply, .length = sizeof *reply};
+}
+
 /* True: go on with the message. Under load a sender without a cookie gets one instead. */
-static bool macs_accept(struct thread *t, const struct handshake_message *m, bool loaded,
-                        uint64_t now)
+static bool macs_accept(struct thread *t, const struct handshake_message *m, struct work *work,
+                        bool loaded, uint64_t now)
 {
     struct handshake_queue *q = &t->tunnel->handshakes;
-    struct message_cookie_reply reply;
     uint8_t source[18];
     size_t size = source_bytes(&m->from, source);
-    bool reply_due = false, accepted = false;
+    bool accepted = false;
 
     pthread_mutex_lock(&q->checker_lock);
     if (!cookie_mac1_valid(&q->checker, m->bytes, m->length)) {
@@ -404,30 +427,25 @@ static bool macs_accept(struct thread *t, const struct handshake_message *m, boo
     } else if (!loaded) {
         accepted = true;
     } else if (!cookie_mac2_valid(&q->checker, m->bytes, m->length, source, size, now)) {
-        uint32_t sender_index = ((const struct message_initiation *)m->bytes)->sender_index;
-        cookie_create_reply(&q->checker, m->bytes, m->length, sender_index, source, size, now,
-                            &reply);
+        answer_with_cookie(q, m, work, source, size, now);
         count_drop(&t->counters, DROP_MAC2_MISSING, 1);
-        reply_due = true;
     } else {
         accepted = ratelimit_allow(q->limit, size == 18 ? 6 : 4, source, now);
         if (!accepted)
             count_drop(&t->counters, DROP_RATE_LIMITED, 1);
     }
     pthread_mutex_unlock(&q->checker_lock);
-    if (reply_due)
-        send_cookie_reply(t, &m->from, &reply);
     return accepted;
 }
 
-static void receive_message(struct thread *t, const struct handshake_message *m, bool loaded,
-                            uint64_t now)
+static void receive_message(struct thread *t, const struct handshake_message *m, struct work *work,
+                            bool loaded, uint64_t now)
 {
     uint32_t type;
     memcpy(&type, m->bytes, sizeof type);
     if (type == MESSAGE_COOKIE_REPLY)
         receive_cookie_reply(t, m, now);
-    else if (!macs_accept(t, m, loaded, now))
+    else if (!macs_accept(t, m, work, loaded, now))
         return;
     else if (type == MESSAGE_INITIATION)
         receive_initiation(t, m, now);
@@ -438,20 +456,23 @@ static void receive_message(struct thread *t, const struct handshake_message *m,
 bool handshake_step(struct thread *t, bool wait)
 {
     struct tunnel *tunnel = t->tunnel;
-    struct handshake_message message;
-    struct peer *peer;
-    uint32_t backlog;
+    struct work work;
 
-    if (!take_work(&tunnel->handshakes, wait, &peer, &message, &backlog))
+    if (!take_work(&tunnel->handshakes, wait, &work))
         return false;
     uint64_t now = clock_now();
+    bool loaded = under_load(&tunnel->handshakes, work.backlog, now);
     epoch_enter(&tunnel->epoch, t->reader);
-    if (peer) {
-        initiate(t, peer, now);
-        peer_release(peer);
+    for (unsigned i = 0; i < work.initiations || i < work.messages; i++) {
+        if (i < work.initiations) {
+            initiate(t, work.initiate[i], now);
+            peer_release(work.initiate[i]);
+        }
+        if (i < work.messages)
+            receive_message(t, &work.message[i], &work, loaded, now);
     }
-    if (message.length)
-        receive_message(t, &message, under_load(&tunnel->handshakes, backlog, now), now);
+    if (work.replies)
+        send_cookie_replies(t, work.to_send, work.replies);
     epoch_leave(t->reader);
     aead_forget(t->aead);
     return true;

@@ -50,8 +50,9 @@ bool handshake_receive(struct tunnel *tunnel, const uint8_t *message, uint32_t l
  * the peer. */
 void handshake_request(struct peer *peer, bool retry, uint64_t now_ns);
 
-/* Handles what is queued, one item of each kind; `wait`: sleeps until there is some. False:
- * stopping, or nothing was there. The handshake thread only. */
+/* Handles what is queued, up to HANDSHAKE_BATCH items of each kind; `wait`: sleeps until there is
+ * some. False: stopping, or nothing was there. The handshake thread only. */
+#define HANDSHAKE_BATCH 32
 bool handshake_step(struct thread *thread, bool wait);
 
 /* A handshake with `peer` is complete: timers, wall clock, counter. */

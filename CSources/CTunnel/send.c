@@ -412,9 +412,14 @@ void send_handshake(struct thread *t, struct peer *peer, void *message, size_t l
     atomic_fetch_add_explicit(&peer->tx_bytes, length, memory_order_relaxed);
 }
 
-void send_cookie_reply(struct thread *t, const struct endpoint *to,
-                       struct message_cookie_reply *reply)
+void send_cookie_replies(struct thread *t, const struct udp_single *replies, unsigned count)
 {
-    send_message(t, to, reply, sizeof *reply);
-    counter_add(&t->counters.cookie_replies_sent, 1);
+    uint64_t calls = 0;
+    if (!may_send(t)) {
+        count_drop(&t->counters, DROP_LINK_DOWN, count);
+        return;
+    }
+    udp_send_singles(t->sockets, replies, count, HANDSHAKE_TOS, &t->counters, &calls);
+    counter_add(&t->counters.tx.system_calls, calls);
+    counter_add(&t->counters.cookie_replies_sent, count);
 }

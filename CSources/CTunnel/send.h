@@ -19,8 +19,7 @@ void send_staged(struct thread *thread, struct peer *peer, uint64_t now);
 void send_keepalive(struct thread *thread, struct peer *peer, uint64_t now);
 /* Sends one handshake message to the peer's endpoint. */
 void send_handshake(struct thread *thread, struct peer *peer, void *message, size_t length);
-/* Sends a cookie reply to where the message came from. */
-void send_cookie_reply(struct thread *thread, const struct endpoint *to,
-                       struct message_cookie_reply *reply);
+/* Sends cookie replies to where the messages came from, at most UDP_MOST_SINGLES. */
+void send_cookie_replies(struct thread *thread, const struct udp_single *replies, unsigned count);
 
 #endif

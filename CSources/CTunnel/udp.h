@@ -98,6 +98,19 @@ enum udp_send_flags {
 unsigned udp_send(struct udp_pair *pair, const struct endpoint *endpoint,
                   const struct udp_train *train, struct counters *counters, uint64_t *system_calls);
 
+/* One datagram of many, each with its own destination. */
+struct udp_single {
+    const struct endpoint *to;
+    void *data;
+    size_t length;
+};
+#define UDP_MOST_SINGLES 32
+
+/* Up to UDP_MOST_SINGLES datagrams, with one call per family where nothing fails. One that fails is
+ * sent by udp_send(), and may be dropped and counted by it, before the next are tried. */
+void udp_send_singles(struct udp_pair *pair, const struct udp_single *singles, unsigned count,
+                      uint8_t tos, struct counters *counters, uint64_t *system_calls);
+
 /* ---- receiving ----------------------------------------------------------------------------- */
 
 #define UDP_RECEIVE_MESSAGES 8

@@ -72,33 +72,43 @@ static void add_source(struct control *c, const struct endpoint *e)
     }
 }
 
+static void add_tos(struct control *c, const struct endpoint *to, int tos)
+{
+    if (tos && to->remote.family == AF_INET)
+        add_control(c, IPPROTO_IP, IP_TOS, &tos, sizeof tos);
+    else if (tos)
+        add_control(c, IPPROTO_IPV6, IPV6_TCLASS, &tos, sizeof tos);
+}
+
 /* `segment_size` 0: no UDP_SEGMENT, for single datagrams (pitfall 25). */
 static void write_control(struct sending *s, uint16_t segment_size)
 {
     s->control.length = 0;
     if (s->with_source)
         add_source(&s->control, s->to);
-    int tos = s->train->tos;
-    if (tos && s->to->remote.family == AF_INET)
-        add_control(&s->control, IPPROTO_IP, IP_TOS, &tos, sizeof tos);
-    else if (tos)
-        add_control(&s->control, IPPROTO_IPV6, IPV6_TCLASS, &tos, sizeof tos);
+    add_tos(&s->control, s->to, s->train->tos);
     if (segment_size) /* exactly 16 bits (pitfall 26) */
         add_control(&s->control, IPPROTO_UDP, UDP_SEGMENT, &segment_size, sizeof segment_size);
+}
+
+static void address_to(const struct endpoint *to, struct control *control, struct msghdr *message,
+                       struct iovec *data)
+{
+    bool v4 = to->remote.family == AF_INET;
+    *message = (struct msghdr){
+        .msg_name = (void *)(uintptr_t)&to->remote,
+        .msg_namelen = v4 ? sizeof to->remote.v4 : sizeof to->remote.v6,
+        .msg_iov = data,
+        .msg_iovlen = 1,
+        .msg_control = control->length ? control->bytes : NULL,
+        .msg_controllen = control->length,
+    };
 }
 
 /* Every message of a train has the same destination, source and TOS (pitfalls 27, 59). */
 static void address_message(struct sending *s, struct msghdr *message, struct iovec *data)
 {
-    bool v4 = s->to->remote.family == AF_INET;
-    *message = (struct msghdr){
-        .msg_name = (void *)(uintptr_t)&s->to->remote,
-        .msg_namelen = v4 ? sizeof s->to->remote.v4 : sizeof s->to->remote.v6,
-        .msg_iov = data,
-        .msg_iovlen = 1,
-        .msg_control = s->control.length ? s->control.bytes : NULL,
-        .msg_controllen = s->control.length,
-    };
+    address_to(s->to, &s->control, message, data);
 }
 
 /* ---- errors -------------------------------------------------------------------------------- */
@@ -304,4 +314,73 @@ unsigned udp_send(struct udp_pair *pair, const struct endpoint *endpoint,
     if (destination_refuses && sent)
         s.flags |= UDP_GSO_REFUSED;
     return s.flags;
+}
+
+/* ---- many destinations --------------------------------------------------------------------- */
+
+static void send_single(struct udp_pair *pair, const struct udp_single *single, uint8_t tos,
+                        struct counters *counters, uint64_t *system_calls)
+{
+    struct udp_train train = {
+        .data = single->data, .length = single->length, .segment_size = single->length, .tos = tos};
+    udp_send(pair, single->to, &train, counters, system_calls);
+}
+
+/* The ones of one family, as messages of one call; returns how many. */
+static unsigned gather(const struct udp_single *singles, unsigned count, sa_family_t family,
+                       uint8_t tos, struct control *controls, struct iovec *data,
+                       struct mmsghdr *messages, const struct udp_single **of)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < count; i++) {
+        const struct endpoint *to = singles[i].to;
+        if (to->remote.family != family)
+            continue;
+        controls[n].length = 0;
+        if (names_source(to))
+            add_source(&controls[n], to);
+        add_tos(&controls[n], to, tos);
+        data[n] = (struct iovec){.iov_base = singles[i].data, .iov_len = singles[i].length};
+        address_to(to, &controls[n], &messages[n].msg_hdr, &data[n]);
+        of[n++] = &singles[i];
+    }
+    return n;
+}
+
+/* What one sendmmsg() of them sent; 0: nothing, or it is not to be used. */
+static unsigned send_together(struct udp_socket *socket, struct mmsghdr *messages, unsigned count,
+                              struct counters *counters, uint64_t *system_calls)
+{
+    if (count < 2 || socket->fd < 0 ||
+        !atomic_load_explicit(&socket->sendmmsg, memory_order_relaxed))
+        return 0;
+    ++*system_calls;
+    int sent = socket->io->sendmmsg(socket->io_context, socket->fd, messages, count, 0);
+    if (sent < 0 && errno == ENOSYS && atomic_exchange(&socket->sendmmsg, false))
+        count_fallback(counters, FALLBACK_UDP_WITHOUT_SENDMMSG);
+    return sent > 0 ? (unsigned)sent : 0;
+}
+
+void udp_send_singles(struct udp_pair *pair, const struct udp_single *singles, unsigned count,
+                      uint8_t tos, struct counters *counters, uint64_t *system_calls)
+{
+    struct control controls[UDP_MOST_SINGLES];
+    struct iovec data[UDP_MOST_SINGLES];
+    struct mmsghdr messages[UDP_MOST_SINGLES];
+    const struct udp_single *of[UDP_MOST_SINGLES];
+    struct udp_socket *const sockets[] = {&pair->v4, &pair->v6};
+
+    for (unsigned i = 0; i < 2; i++) {
+        sa_family_t family = i ? AF_INET6 : AF_INET;
+        unsigned n = gather(singles, count, family, tos, controls, data, messages, of);
+        unsigned next = 0;
+        while (next < n) {
+            unsigned sent =
+                send_together(sockets[i], messages + next, n - next, counters, system_calls);
+            next += sent;
+            /* What the call did not report was not sent: the error is of the first of those. */
+            if (!sent)
+                send_single(pair, of[next++], tos, counters, system_calls);
+        }
+    }
 }

@@ -96,6 +96,9 @@ static void pitfall_51_under_load_only_cookie_replies_of_64_bytes_are_sent(void 
     tunnel_get_stats(sim.node[1].tunnel, &stats);
     assert_int_equal(stats.cookie_replies_sent, UNDER_LOAD_QUEUE);
     assert_int_equal(stats.sessions, 0);
+    /* The handshake thread asks the kernel once per batch. */
+    assert_int_equal(counter_get(&sim.node[1].tunnel->handshake.counters.tx.system_calls),
+                     UNDER_LOAD_QUEUE / HANDSHAKE_BATCH);
 
     sim_advance(UNDER_LOAD_HOLD); /* it is over: handshakes go on as before */
     sim_arrive(d);

@@ -237,6 +237,91 @@ static void without_sendmmsg_each_packet_is_sent_alone(void **state)
     close(sink);
 }
 
+/* ---- many destinations --------------------------------------------------------------------- */
+
+/* Datagram i is i bytes of i, to sink i % 4: two of each family. */
+static const char *const many_at[4] = {"127.0.0.1", "::1", "127.0.0.1", "::1"};
+static struct udp_single singles[UDP_MOST_SINGLES];
+static struct endpoint many_to[4];
+static int many_sink[4];
+
+static void open_many(void)
+{
+    for (unsigned i = 0; i < 4; i++)
+        many_sink[i] = open_plain(&many_to[i], many_at[i], 0);
+    for (unsigned i = 0; i < UDP_MOST_SINGLES; i++) {
+        uint8_t *data = bytes + i * 64;
+        memset(data, (int)i, 64);
+        singles[i] = (struct udp_single){.to = &many_to[i % 4], .data = data, .length = i + 1};
+    }
+}
+
+/* Each datagram arrived once and at its own destination, but for the ones of `lost`. */
+static void expect_many(uint32_t lost)
+{
+    for (unsigned i = 0; i < UDP_MOST_SINGLES; i++) {
+        struct datagram d;
+        if (lost & 1u << i)
+            continue;
+        receive_plain(many_sink[i % 4], &d);
+        assert_int_equal(d.length, i + 1);
+        assert_int_equal(d.tos, 0x88);
+        assert_memory_equal(d.data, singles[i].data, i + 1);
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        assert_nothing_more(many_sink[i]);
+        close(many_sink[i]);
+    }
+}
+
+static void send_many(void)
+{
+    udp_send_singles(&udp.pair[0], singles, UDP_MOST_SINGLES, 0x88, &counters, &system_calls);
+}
+
+static void datagrams_to_many_destinations_take_one_call_per_family(void **state)
+{
+    (void)state;
+    open_many();
+    send_many();
+    assert_int_equal(system_calls, 2);
+    assert_int_equal(all_drops(&counters), 0);
+    expect_many(0);
+}
+
+static void pitfall_31_many_destinations_resume_at_the_first_unsent(void **state)
+{
+    (void)state;
+    open_many();
+    script.steps[script.step_count++].limit = 5; /* of 16 */
+    send_many();
+    assert_int_equal(system_calls, 3);
+    assert_int_equal(all_drops(&counters), 0);
+    expect_many(0);
+}
+
+static void one_destination_that_fails_costs_only_its_datagram(void **state)
+{
+    (void)state;
+    open_many();
+    fail_calls(2, EPERM); /* the batch, and the first of it alone */
+    send_many();
+    assert_int_equal(drops(&counters, DROP_UDP_SEND_FAILED), 1);
+    assert_int_equal(system_calls, 4);
+    expect_many(1);
+}
+
+static void without_sendmmsg_many_destinations_take_a_call_each(void **state)
+{
+    (void)state;
+    open_many();
+    fail_calls(1, ENOSYS);
+    send_many();
+    assert_int_equal(fallbacks(&counters, FALLBACK_UDP_WITHOUT_SENDMMSG), 1);
+    assert_int_equal(system_calls, 1 + 16 + 1); /* the socket of the other family has it */
+    expect_many(0);
+}
+
 /* ---- partial and transient failures -------------------------------------------------------- */
 
 static void pitfall_31_partial_sendmmsg_resumes_at_the_first_unsent(void **state)
@@ -533,6 +618,10 @@ int main(void)
         TEST(pitfall_23_segments_longer_than_the_link_arrive_in_fragments),
         TEST(refused_gso_is_not_blamed_when_single_packets_fail_too),
         TEST(without_sendmmsg_each_packet_is_sent_alone),
+        TEST(datagrams_to_many_destinations_take_one_call_per_family),
+        TEST(pitfall_31_many_destinations_resume_at_the_first_unsent),
+        TEST(one_destination_that_fails_costs_only_its_datagram),
+        TEST(without_sendmmsg_many_destinations_take_a_call_each),
         TEST(pitfall_31_partial_sendmmsg_resumes_at_the_first_unsent),
         TEST(pitfall_32_full_buffers_are_retried_without_duplicates),
         TEST(pitfall_32_retries_are_bounded_and_the_drop_counted),
