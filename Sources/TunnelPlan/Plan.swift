@@ -154,11 +154,19 @@ private struct Planner {
     }
 
     private mutating func planRoutes() {
-        let routes = to.host.routes.subtracting(from.host.routes)
+        let routes = to.host.routes.subtracting(from.host.routes).filter { !isFlushed($0) }
         for old in addressesRouted(by: routes) { changes.append(.removeAddress(old)) }
         changes += routes.sorted(by: Route.precedes).map { .addRoute($0) }
         let rules = to.host.rules.subtracting(from.host.rules)
         changes += rules.sorted(by: Rule.precedes).map { .addRule($0) }
+    }
+
+    /// With a link's last IPv4 address go all its IPv4 routes (fib_inetaddr_event of
+    /// net/ipv4/fib_frontend.c). Those that are wanted come after it.
+    private func isFlushed(_ route: Route) -> Bool {
+        route.destination.address.family == .v4
+            && from.host.addresses.contains { $0.address.family == .v4 }
+            && !to.host.addresses.contains { $0.address.family == .v4 }
     }
 
     /// Addresses that go, and whose connected route is one that comes: the kernel takes them for
@@ -199,6 +207,8 @@ private struct Planner {
         for address in addresses.sorted(by: InterfaceAddress.precedes) {
             removals.append(.removeAddress(address))
         }
+        let flushed = to.host.routes.filter { isFlushed($0) }
+        removals += flushed.sorted(by: Route.precedes).map { .addRoute($0) }
         // After the IPv6 addresses, which an MTU like that takes away.
         if let mtu = to.host.mtu, mtu != from.host.mtu, mtu < ipv6MinimumMTU {
             removals.append(.setMTU(mtu))

@@ -72,8 +72,7 @@ public struct TunnelModel: Sendable {
     private mutating func applyToLink(_ change: Change) throws(ModelError) {
         switch change {
         case .addAddress(let address): try add(address)
-        case .removeAddress(let address):
-            try require(host.addresses.remove(address) != nil, "\(address) is not there")
+        case .removeAddress(let address): try remove(address)
         case .setMTU(let mtu): try setMTU(mtu)
         case .setUp(let isUp):
             try require(host.isUp != isUp, "the link is \(isUp ? "up" : "down") already")
@@ -98,6 +97,15 @@ public struct TunnelModel: Sendable {
             "\(address.address) is there with another length")
         try require(host.mtu ?? .max >= ipv6MinimumMTU, "the MTU is too small for \(address)")
         host.addresses.insert(address)
+    }
+
+    /// With the last IPv4 address go the IPv4 routes, as in the kernel.
+    private mutating func remove(_ address: InterfaceAddress) throws(ModelError) {
+        try require(host.addresses.remove(address) != nil, "\(address) is not there")
+        guard address.address.family == .v4,
+            !host.addresses.contains(where: { $0.address.family == .v4 })
+        else { return }
+        host.routes = host.routes.filter { $0.destination.address.family == .v6 }
     }
 
     private mutating func setMTU(_ mtu: UInt32) throws(ModelError) {

@@ -212,11 +212,15 @@ private struct Step {
 }
 
 extension Step {
-    /// The families for which the tunnel is full before and after.
+    /// The families for which the tunnel is full before and after. Without the last IPv4 address
+    /// the kernel takes the IPv4 routes, which then are gone for a moment.
     fileprivate var staysFull: [AddressFamily] {
         guard let before, !replacesLink else { return [] }
         return AddressFamily.allCases.filter { family in
-            before.isFull(family)
+            let losesRoutes =
+                family == .v4 && before.host.addresses.contains { $0.address.family == .v4 }
+                && !wanted.host.addresses.contains { $0.address.family == .v4 }
+            return before.isFull(family) && !losesRoutes
                 && wanted.host.rules.contains { $0.family == family && $0.isInverted }
         }
     }

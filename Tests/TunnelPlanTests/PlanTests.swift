@@ -180,6 +180,32 @@ private func desired(
         #expect(model.state?.host == state.host)
     }
 
+    @Test func routes_come_back_after_the_last_ipv4_address() throws {
+        var before = DesiredTunnel()
+        before.host.isUp = true
+        before.host.addresses = [address("10.0.0.1/24")]
+        before.host.routes = [Route(prefix("10.1.0.0/16")), Route(prefix("fd01::/48"))]
+        var after = before
+        after.host.addresses = []
+        #expect(
+            plan(from: try made(before), to: after) == [
+                .removeAddress(address("10.0.0.1/24")), .addRoute(Route(prefix("10.1.0.0/16"))),
+            ])
+    }
+
+    @Test func an_address_goes_before_the_route_that_takes_its_subnet() throws {
+        var before = DesiredTunnel()
+        before.host.isUp = true
+        before.host.addresses = [address("10.0.0.1/24"), address("10.9.0.1/32")]
+        var after = before
+        after.host.addresses = [address("10.9.0.1/32")]
+        after.host.routes = [Route(prefix("10.0.0.0/24"))]
+        #expect(
+            plan(from: try made(before), to: after) == [
+                .removeAddress(address("10.0.0.1/24")), .addRoute(Route(prefix("10.0.0.0/24"))),
+            ])
+    }
+
     @Test func an_ipv6_address_with_another_length_goes_first() throws {
         var before = DesiredTunnel()
         before.host.addresses = [address("fd00::1/64")]
