@@ -16,8 +16,9 @@ public enum Change: Equatable, Sendable {
     case changePeer(PeerChange)
     case removePeer(PublicKey)
 
-    /// One of the same subnet may still be there. So that removing it later does not take the new
-    /// one along, our links have `promote_secondaries` (ip-sysctl.rst of the kernel) on.
+    /// One of the same IPv4 subnet may still be there. Whoever makes the link turns its
+    /// `promote_secondaries` on (ip-sysctl.rst of the kernel), or removing the old one later would
+    /// take the new one along.
     case addAddress(InterfaceAddress)
     case removeAddress(InterfaceAddress)
     case setMTU(UInt32)
