@@ -24,12 +24,14 @@ let words = Array(CommandLine.arguments.dropFirst())
 do {
     switch words.first {
     case "firewall": try firewall(Array(words.dropFirst()))
+    case "resolver": try resolver(Array(words.dropFirst()))
     default:
         fail(
             """
             usage:
               host-probe firewall apply IFNAME [clamp] [mark=NUMBER] [protect=ADDRESS/LENGTH]…
               host-probe firewall current|remove|watch IFNAME
+              host-probe resolver DIRECTORY BUS apply|current|revert IFNAME INDEX [SERVER|DOMAIN]…
             """, code: 2)
     }
 } catch let error as NetworkError {
