@@ -77,6 +77,14 @@ let package = Package(
         .target(
             name: "Keeper",
             dependencies: ["HostProcess", "TunnelPlan", "WireGuard"], swiftSettings: swiftSettings),
+        // The keeper's host as it really is.
+        .target(
+            name: "LiveHost",
+            dependencies: [
+                "Backends", "Crypto", "HostNetwork", "HostProcess", "Keeper", "TunnelPlan",
+                "WireGuard",
+            ],
+            swiftSettings: swiftSettings),
         .executableTarget(
             name: "nexusguard",
             dependencies: [
@@ -104,6 +112,13 @@ let package = Package(
         .executableTarget(
             name: "host-probe", dependencies: ["HostNetwork", "TunnelPlan", "WireGuard"],
             path: "Tests/HostProbe", swiftSettings: swiftSettings),
+        // Drives back-ends and the live host for the scripts of Tests/netns.
+        .executableTarget(
+            name: "backend-probe",
+            dependencies: [
+                "Backends", "HostProcess", "Keeper", "LiveHost", "TunnelPlan", "WireGuard",
+            ],
+            path: "Tests/BackendProbe", swiftSettings: swiftSettings),
         .testTarget(
             name: "BackendsTests",
             dependencies: ["Backends", "HostProcess", "TunnelPlan", "WireGuard"],
@@ -111,6 +126,9 @@ let package = Package(
         .testTarget(
             name: "KeeperTests",
             dependencies: ["Keeper", "HostProcess", "TunnelPlan", "WireGuard"],
+            swiftSettings: swiftSettings),
+        .testTarget(
+            name: "LiveHostTests", dependencies: ["LiveHost", "TunnelPlan", "WireGuard"],
             swiftSettings: swiftSettings),
         .testTarget(
             name: "TunnelPlanTests", dependencies: ["TunnelPlan", "WireGuard"],

@@ -39,6 +39,17 @@ public struct HostSettings: Sendable {
         return true
     }
 
+    /// Of the link: when the first address of a subnet goes, the next one takes its place instead of
+    /// going along (ip-sysctl.rst of the kernel).
+    public func promoteSecondaries(of link: InterfaceName) throws(NetworkError) {
+        let path = "\(root)/net/ipv4/conf/\(link)/promote_secondaries"
+        do throws(SmallFile.Failure) {
+            try SmallFile.overwrite(path, Array("1\n".utf8), truncating: false)
+        } catch {
+            throw Self.error("write 1 to", path, error.errno)
+        }
+    }
+
     private func path(_ setting: HostSetting) -> String {
         switch setting {
         case .sourceValidMark: "\(root)/net/ipv4/conf/all/src_valid_mark"

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+import Backends
+import HostNetwork
+import HostProcess
+import Keeper
+import TunnelPlan
+import WireGuard
+
+extension LiveHost {
+    public mutating func perform(_ change: Change) throws(KeeperFailure) {
+        switch change {
+        case .createLink(let kind): try createLink(kind)
+        case .removeLink: try removeLink()
+        case .setDevice(let change): try configure(change)
+        case .addPeer(let change), .changePeer(let change): try configure(DeviceChange(), [change])
+        case .removePeer(let key): try configure(DeviceChange(), [PeerChange(removing: key)])
+        case .addAddress, .setMTU, .setUp, .addRoute: try add(change, to: try requireLink())
+        case .removeAddress, .removeRoute:
+            // With the link they are gone already.
+            if let own = try ownLink() { try remove(change, from: own.link.index) }
+        case .addRule(let rule):
+            try askingNetwork { () throws(NetworkError) in try netlink.addRule(rule) }
+            rules.insert(rule)
+        case .removeRule(let rule):
+            try askingNetwork { () throws(NetworkError) in try netlink.removeRule(rule) }
+            rules.remove(rule)
+        case .setDNS(let dns): try setDNS(dns)
+        case .setFirewall(let wanted): try setFirewall(wanted)
+        case .setSetting(let setting, let value?): try settings.set(setting, value, for: name)
+        case .setSetting(let setting, nil): try settings.restore(setting, for: name)
+        }
+    }
+
+    // MARK: link
+
+    private mutating func createLink(_ kind: BackendKind) throws(KeeperFailure) {
+        if let own = try ownLink() {
+            guard own.kind != kind else { return }
+            try setDNS(nil)
+            try remove(own)
+        }
+        try removeOrphans()
+        let maker = self.backend(kind)
+        try askingBackend { () throws(BackendError) in try maker.create(name) }
+        do throws(KeeperFailure) {
+            try markLink()
+        } catch {
+            // Without its mark it would be nobody's.
+            try? maker.remove(name)
+            throw error
+        }
+    }
+
+    private mutating func markLink() throws(KeeperFailure) {
+        try askingNetwork { () throws(NetworkError) in
+            guard let link = try netlink.link(named: name) else {
+                throw NetworkError(.notFound, "\(name) was removed as soon as it was made")
+            }
+            try netlink.setAlias(index: link.index, ownerTag)
+        }
+        do throws(NetworkError) {
+            try HostSettings().promoteSecondaries(of: name)
+        } catch {
+            // Needed only when addresses of one subnet are exchanged.
+            Log.write(.warning, error.message)
+        }
+        _ = try ownLink()
+    }
+
+    private mutating func removeLink() throws(KeeperFailure) {
+        if let own = try ownLink() { try remove(own) }
+        index = nil
+        try removeOrphans()
+    }
+
+    /// Returns when the link is gone: the engine ends by itself, and is helped when it does not.
+    private func remove(_ own: OwnLink) throws(KeeperFailure) {
+        let owner = self.backend(own.kind)
+        do throws(BackendError) {
+            try owner.remove(name)
+        } catch {
+            guard error.kind == .timeout || error.kind == .notRunning else {
+                throw KeeperFailure(error)
+            }
+            Log.write(.warning, "\(error.message); its link is removed")
+        }
+        try askingNetwork { () throws(NetworkError) in
+            // A device goes a moment after the last descriptor of it.
+            let deadline = Host.monotonicMilliseconds() + 2_000
+            var poller = Poller()
+            while try netlink.link(index: own.link.index) != nil {
+                if Host.monotonicMilliseconds() >= deadline {
+                    return try netlink.removeLink(index: own.link.index)
+                }
+                poller.removeAll()
+                poller.wait(milliseconds: 2)
+            }
+        }
+    }
+
+    private mutating func requireLink() throws(KeeperFailure) -> UInt32 {
+        guard let own = try ownLink() else {
+            throw KeeperFailure(.notRunning, "there is no link \(name)")
+        }
+        return own.link.index
+    }
+
+    private func add(_ change: Change, to index: UInt32) throws(KeeperFailure) {
+        try askingNetwork { () throws(NetworkError) in
+            switch change {
+            case .addAddress(let address): try netlink.addAddress(address, index: index)
+            case .setMTU(let mtu): try netlink.setMTU(index: index, mtu)
+            case .setUp(let isUp): try netlink.setUp(index: index, isUp)
+            case .addRoute(let route): try netlink.addRoute(route, index: index)
+            default: return
+            }
+        }
+    }
+
+    private func remove(_ change: Change, from index: UInt32) throws(KeeperFailure) {
+        try askingNetwork { () throws(NetworkError) in
+            switch change {
+            case .removeAddress(let address): try remove(address, from: index)
+            case .removeRoute(let route): try netlink.removeRoute(route, index: index)
+            default: return
+            }
+        }
+    }
+
+    /// With a link's last IPv4 address the kernel takes its IPv4 routes away (fib_disable_ip of
+    /// net/ipv4/fib_frontend.c), although a tunnel works without one: those that stay come back.
+    private func remove(
+        _ address: InterfaceAddress, from index: UInt32
+    ) throws(NetworkError) {
+        let before = try netlink.ownRoutes(index: index)
+        try netlink.removeAddress(address, index: index)
+        for route in before.subtracting(try netlink.ownRoutes(index: index)) {
+            try netlink.addRoute(route, index: index)
+        }
+    }
+
+    // MARK: device
+
+    private mutating func configure(
+        _ device: DeviceChange, _ peers: [PeerChange] = []
+    ) throws(KeeperFailure) {
+        guard let own = try ownLink() else {
+            throw KeeperFailure(.notRunning, "there is no link \(name)")
+        }
+        let target = self.backend(own.kind)
+        try askingBackend { () throws(BackendError) in
+            try target.apply(name, device: device, peers: peers, replacePeers: false)
+        }
+    }
+
+    /// A request sets the device before its peers: one that comes later begins another.
+    public mutating func performTogether(_ changes: ArraySlice<Change>) -> Bool {
+        var device = DeviceChange()
+        var peers: [PeerChange] = []
+        do throws(KeeperFailure) {
+            for change in changes {
+                switch change {
+                case .setDevice(let next):
+                    if device != DeviceChange() || !peers.isEmpty { try configure(device, peers) }
+                    (device, peers) = (next, [])
+                case .addPeer(let peer), .changePeer(let peer): peers.append(peer)
+                case .removePeer(let key): peers.append(PeerChange(removing: key))
+                default: return false
+                }
+            }
+            if device != DeviceChange() || !peers.isEmpty { try configure(device, peers) }
+            return true
+        } catch {
+            return false
+        }
+    }
+
+    // MARK: host
+
+    /// What a tunnel that died has left, of this name or another.
+    private mutating func removeOrphans() throws(KeeperFailure) {
+        try askingNetwork { () throws(NetworkError) in
+            for rule in try ruleOwnership(mark: nil, tables: []).orphans {
+                try netlink.removeRule(rule)
+            }
+        }
+    }
+
+    private mutating func setDNS(_ dns: DNSSettings?) throws(KeeperFailure) {
+        refusedDNS = nil
+        do throws(NetworkError) {
+            guard let dns else { return try resolver.revert(name, index: index) }
+            guard let index else {
+                throw NetworkError(.notFound, "there is no link \(name)")
+            }
+            try resolver.apply(dns, for: name, index: index)
+        } catch {
+            refusedDNS = dns
+            Log.write(.warning, "\(error.message); the tunnel works without its DNS settings")
+        }
+    }
+
+    private func setFirewall(_ wanted: FirewallSettings?) throws(KeeperFailure) {
+        do throws(NetworkError) {
+            switch firewall {
+            case .some(let firewall):
+                if let wanted {
+                    try firewall.apply(wanted, for: name)
+                } else {
+                    try firewall.remove(name)
+                }
+            case nil:
+                guard wanted != nil else { return }
+                throw NetworkError(
+                    .unsupported, "the kernel has no nf_tables: load the module nf_tables")
+            }
+        } catch {
+            throw KeeperFailure(error)
+        }
+    }
+}
+
+extension PeerChange {
+    fileprivate init(removing key: PublicKey) {
+        self.init(publicKey: key)
+        remove = true
+    }
+}

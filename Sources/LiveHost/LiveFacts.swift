@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+import Backends
+import Crypto
+import HostNetwork
+import HostProcess
+import Keeper
+import TunnelPlan
+import WireGuard
+
+extension LiveHost {
+    public mutating func facts(
+        for configuration: ConfigurationFile
+    ) throws(KeeperFailure) -> HostFacts {
+        var facts = HostFacts()
+        facts.current = try snapshot()
+        facts.ownPublicKey = configuration.interface.privateKey?.publicKey
+        let others = otherTunnels()
+        for (other, device) in others where device.listenPort != 0 {
+            facts.listenPorts[device.listenPort] = other
+        }
+        facts.tableNumbers = routingTableNumbers(paths.routingTables)
+        do throws(NetworkError) {
+            try readRouting(&facts, others)
+            try readAddresses(&facts)
+            try readPaths(&facts, configuration)
+        } catch {
+            throw KeeperFailure(error)
+        }
+        return facts
+    }
+
+    /// Tunnels of this host but this one, whoever made them. One that does not answer soon counts
+    /// for nothing.
+    private func otherTunnels() -> [(InterfaceName, DeviceSnapshot)] {
+        var found: [(InterfaceName, DeviceSnapshot)] = []
+        for kind in BackendKind.allCases {
+            let backend = self.backend(kind)
+            for other in (try? backend.names()) ?? [] where other != name {
+                if let device = try? backend.snapshot(other) { found.append((other, device)) }
+            }
+        }
+        return found
+    }
+
+    // MARK: routing
+
+    private func readRouting(
+        _ facts: inout HostFacts, _ others: [(InterfaceName, DeviceSnapshot)]
+    ) throws(NetworkError) {
+        let state = facts.current
+        let ownership = try ruleOwnership(
+            mark: state?.device.fwmark,
+            tables: Set(state?.host.routes.map(\.table) ?? []).subtracting([Route.mainTable]),
+            otherMarks: Set(others.map(\.1.fwmark)))
+        let gone = ownership.orphans
+        facts.routes = try netlink.hostRoutes(besides: index)
+        let allRules = try netlink.allRules().filter { rule in
+            rule.protocolNumber != Netlink.ownProtocol
+                || !gone.contains { $0.family == rule.family && $0.priority == rule.priority }
+        }
+        // An orphan's table holds nothing, and the rule goes.
+        facts.tablesInUse = try netlink.usedTables()
+            .subtracting(
+                gone.map(\.table).filter { table in
+                    !allRules.contains { $0.table == table }
+                        && !ownership.tablesWithRoutes.contains(table)
+                })
+        let own = ownership.own
+        for rule in allRules {
+            facts.rulePriorities[rule.family, default: []].insert(rule.priority)
+            guard let mark = rule.mark else { continue }
+            let isOwn = own.contains { $0.family == rule.family && $0.priority == rule.priority }
+            if !isOwn || rule.protocolNumber != Netlink.ownProtocol {
+                facts.marksInUse.insert(mark)
+            }
+        }
+        facts.marksInUse.formUnion(others.map(\.1.fwmark).filter { $0 != 0 })
+        let leading = Set(allRules.filter { $0.mark == $0.table }.compactMap(\.mark))
+        for (other, device) in others where leading.contains(device.fwmark) {
+            facts.fullTunnels.insert(other)
+        }
+    }
+
+    func ruleOwnership(
+        mark: UInt32?, tables: Set<UInt32>, otherMarks: Set<UInt32>? = nil
+    ) throws(NetworkError) -> RuleOwnership {
+        RuleOwnership(
+            rules: try netlink.ownRules(), known: mark == nil ? [] : rules, mark: mark,
+            tables: tables, tablesWithRoutes: Set(try netlink.hostRoutes().map(\.table)),
+            otherMarks: otherMarks ?? Set(otherTunnels().map(\.1.fwmark)))
+    }
+
+    // MARK: addresses and paths
+
+    private func readAddresses(_ facts: inout HostFacts) throws(NetworkError) {
+        for link in try netlink.links() where link.name != name.description {
+            for entry in try netlink.allAddresses(index: link.index) {
+                facts.addresses.append(HostAddress(entry.address, link: link.name))
+            }
+        }
+    }
+
+    /// Outside the tunnel: asked with its mark, and what leads into it tells nothing.
+    private func readPaths(
+        _ facts: inout HostFacts, _ configuration: ConfigurationFile
+    ) throws(NetworkError) {
+        let mark = facts.current?.fullTunnelMark ?? configuration.interface.fwmark
+        for peer in configuration.peers {
+            guard case .address(let endpoint) = peer.endpoint else { continue }
+            guard let path = try netlink.path(to: endpoint.address, mark: mark) else { continue }
+            if path.linkIndex != index { facts.pathMTU[endpoint] = path.mtu }
+        }
+        let ways = facts.routes.filter {
+            $0.table == Route.mainTable && $0.destination.length == 0
+                && $0.link != name.description
+        }
+        let link = ways.first { $0.destination.address.family == .v4 } ?? ways.first
+        facts.defaultRouteMTU = try link?.link.flatMap { InterfaceName($0) }
+            .flatMap { name throws(NetworkError) in try netlink.link(named: name)?.mtu }
+    }
+}
+
+/// The names of routing tables from files of rt_tables(5): a number, blanks, a name, `#` comments.
+func routingTableNumbers(_ paths: [String]) -> [String: UInt32] {
+    var numbers: [String: UInt32] = [:]
+    for path in paths {
+        let more = Host.names(in: "\(path).d").filter { $0.hasSuffix(".conf") }.sorted()
+        for file in [path] + more.map({ "\(path).d/\($0)" }) {
+            guard let file = try? HostFile.read(file, limit: 1 << 20) else { continue }
+            parseRoutingTables(String(decoding: file.bytes, as: UTF8.self), into: &numbers)
+        }
+    }
+    return numbers
+}
+
+func parseRoutingTables(_ text: String, into numbers: inout [String: UInt32]) {
+    for line in text.split(separator: "\n") {
+        let words = line.prefix { $0 != "#" }.split { $0 == " " || $0 == "\t" }
+        guard words.count == 2 else { continue }
+        let number =
+            words[0].hasPrefix("0x")
+            ? UInt32(words[0].dropFirst(2), radix: 16) : UInt32(words[0])
+        if let number { numbers[String(words[1])] = number }
+    }
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// The keeper's host as it really is: the network namespace of this process.
+import Backends
+import HostNetwork
+import HostProcess
+import Keeper
+import TunnelPlan
+import WireGuard
+
+/// One tunnel on this host. What it makes carries a mark in the kernel: the link its alias, routes,
+/// rules and addresses their protocol number, the nft table its comment. Only what is marked is
+/// ever changed.
+public struct LiveHost: TunnelHost, ~Copyable {
+    /// Where things are; others than the defaults are for tests.
+    public struct Paths: Sendable {
+        /// Of the record of settings that tunnels changed.
+        public var run = "/run/nexusguard"
+        public var resolver = Resolver.Paths()
+        /// rt_tables(5); later ones add to earlier ones.
+        public var routingTables = [
+            "/usr/lib/iproute2/rt_tables", "/usr/share/iproute2/rt_tables",
+            "/etc/iproute2/rt_tables",
+        ]
+
+        public init() {}
+    }
+
+    public let name: InterfaceName
+    let paths: Paths
+    let userspace: UserspaceBackend
+    let netlink: Netlink
+    let monitor: NetlinkMonitor
+    let names: NameLookup
+    let resolver: Resolver
+    /// nil: the kernel has no nf_tables.
+    let firewall: Firewall?
+    var firewallMonitor: FirewallMonitor?
+    let settings: SettingRecord
+
+    /// Of the link when it was last seen.
+    var index: UInt32?
+    /// Added here: a rule whose neighbour somebody removed is still known to be ours.
+    var rules: Set<Rule> = []
+    /// What the resolver refused. It was told once and counts as done, so that a tunnel works
+    /// without it (C33).
+    var refusedDNS: DNSSettings?
+
+    /// Throws when the host cannot be watched. `userspace` is the back-end outside the kernel.
+    public init(
+        _ name: InterfaceName, paths: Paths = Paths(),
+        userspace: UserspaceBackend = UserspaceBackend()
+    ) throws(KeeperFailure) {
+        let netlink = try askingNetwork { () throws(NetworkError) in try Netlink() }
+        let monitor = try askingNetwork { () throws(NetworkError) in try NetlinkMonitor() }
+        let names = try askingNetwork { () throws(NetworkError) in try NameLookup() }
+        self.name = name
+        self.paths = paths
+        self.userspace = userspace
+        self.netlink = netlink
+        self.monitor = monitor
+        self.names = names
+        resolver = Resolver(paths.resolver)
+        settings = SettingRecord(directory: paths.run)
+        firewall = try? Firewall()
+        firewallMonitor = try? FirewallMonitor(name)
+    }
+
+    // MARK: back-ends
+
+    func backend(_ kind: BackendKind) -> any Backend {
+        switch kind {
+        case .kernel: KernelBackend()
+        case .userspace: userspace
+        }
+    }
+
+    public func chooseBackend(
+        _ preference: BackendKind?
+    ) throws(KeeperFailure) -> BackendChoice {
+        do throws(BackendError) {
+            let selection = try BackendSelection.choose(
+                preference, kernel: backend(.kernel).availability(),
+                userspace: backend(.userspace).availability())
+            return BackendChoice(selection.kind, note: selection.note)
+        } catch {
+            throw KeeperFailure(error)
+        }
+    }
+
+    // MARK: the link
+
+    /// What our link's alias says.
+    var ownerTag: String { "nexusguard: \(name)" }
+
+    /// The tunnel's link; nil: there is none. Throws `.busy` for somebody else's (C81).
+    mutating func ownLink() throws(KeeperFailure) -> OwnLink? {
+        let link: Link?
+        do throws(NetworkError) {
+            link = try netlink.link(named: name)
+        } catch {
+            throw KeeperFailure(error)
+        }
+        index = link?.index
+        guard let link else { return nil }
+        guard link.alias == ownerTag, let kind = BackendKind(link) else {
+            throw foreign(link)
+        }
+        return OwnLink(link: link, kind: kind)
+    }
+
+    private func foreign(_ link: Link) -> KeeperFailure {
+        let kind = link.kind.map { "a link of kind \($0)" } ?? "a device"
+        let alias = link.alias.map { ", alias \"\($0)\"" } ?? ""
+        let advice =
+            BackendKind(link) == nil
+            ? "name the tunnel differently"
+            : "end it with the program that made it (wg-quick down \(name)), or name the tunnel "
+                + "differently"
+        return KeeperFailure(
+            .busy, "\(name) is \(kind) that nexusguard did not make\(alias): \(advice)")
+    }
+}
+
+/// The tunnel's link, and who moves its packets.
+struct OwnLink {
+    let link: Link
+    let kind: BackendKind
+}
+
+extension BackendKind {
+    /// nil: no link for packets of a tunnel.
+    init?(_ link: Link) {
+        switch link.kind {
+        case "wireguard": self = .kernel
+        case "tun": self = .userspace
+        default: return nil
+        }
+    }
+}
+
+// MARK: errors
+
+extension KeeperFailure {
+    init(_ error: NetworkError) {
+        let kind: Kind =
+            switch error.kind {
+            case .permission: .permission
+            case .exists, .busy: .busy
+            case .notFound, .unsupported, .other: .failed
+            }
+        self.init(kind, error.message)
+    }
+
+    init(_ error: BackendError) {
+        let kind: Kind =
+            switch error.kind {
+            case .permission: .permission
+            case .taken: .busy
+            case .notRunning: .notRunning
+            case .unavailable, .refused, .timeout, .other: .failed
+            }
+        self.init(kind, error.message)
+    }
+}
+
+/// The network's errors as the keeper's.
+func askingNetwork<Value: ~Copyable>(
+    _ body: () throws(NetworkError) -> Value
+) throws(KeeperFailure) -> Value {
+    do throws(NetworkError) {
+        return try body()
+    } catch {
+        throw KeeperFailure(error)
+    }
+}
+
+/// A back-end's errors as the keeper's.
+func askingBackend<Value>(
+    _ body: () throws(BackendError) -> Value
+) throws(KeeperFailure) -> Value {
+    do throws(BackendError) {
+        return try body()
+    } catch {
+        throw KeeperFailure(error)
+    }
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+import HostNetwork
+import HostProcess
+import Keeper
+import TunnelPlan
+
+/// Settings of the host that tunnels changed, in a file for each: what was there before the first,
+/// and which tunnels need it. So the last that goes puts it back, in whatever order they go and
+/// whoever died between.
+struct SettingRecord: Sendable {
+    /// Of the files.
+    let directory: String
+    private let settings = HostSettings()
+
+    init(directory: String) { self.directory = directory }
+
+    private struct Record: Equatable {
+        var original: UInt32
+        var written: UInt32
+        var tunnels: Set<String>
+    }
+
+    /// As it is now; nil when this tunnel does not hold it.
+    func value(
+        of setting: HostSetting, for name: InterfaceName
+    ) throws(KeeperFailure) -> UInt32? {
+        guard let record = read(setting), record.tunnels.contains(name.description) else {
+            return nil
+        }
+        return try askingNetwork { () throws(NetworkError) in try settings.read(setting) }
+    }
+
+    func set(
+        _ setting: HostSetting, _ value: UInt32, for name: InterfaceName
+    ) throws(KeeperFailure) {
+        let before = try askingNetwork { () throws(NetworkError) in try settings.read(setting) }
+        var record = read(setting) ?? Record(original: before, written: value, tunnels: [])
+        record.written = value
+        record.tunnels.insert(name.description)
+        // Before the deed: a crash between the two leaves something to undo.
+        try write(record, setting)
+        try askingNetwork { () throws(NetworkError) in _ = try settings.write(setting, value) }
+    }
+
+    func restore(_ setting: HostSetting, for name: InterfaceName) throws(KeeperFailure) {
+        guard var record = read(setting), record.tunnels.remove(name.description) != nil else {
+            return
+        }
+        guard record.tunnels.isEmpty else { return try write(record, setting) }
+        try askingNetwork { () throws(NetworkError) in
+            // Not over what somebody else has set since.
+            guard try settings.read(setting) == record.written else { return }
+            _ = try settings.write(setting, record.original)
+        }
+        do throws(HostError) {
+            try HostFile.remove(path(setting))
+        } catch {
+            throw KeeperFailure(.failed, error.description)
+        }
+    }
+
+    // MARK: the file: the original value, the one written, then a name on each line
+
+    private func path(_ setting: HostSetting) -> String {
+        switch setting {
+        case .sourceValidMark: "\(directory)/src_valid_mark.setting"
+        }
+    }
+
+    private func read(_ setting: HostSetting) -> Record? {
+        guard let file = try? HostFile.read(path(setting), limit: 1 << 16) else { return nil }
+        let lines = String(decoding: file.bytes, as: UTF8.self).split(separator: "\n")
+        guard lines.count >= 3, let original = UInt32(lines[0]), let written = UInt32(lines[1])
+        else { return nil }
+        return Record(
+            original: original, written: written, tunnels: Set(lines[2...].map(String.init)))
+    }
+
+    private func write(_ record: Record, _ setting: HostSetting) throws(KeeperFailure) {
+        let lines = ["\(record.original)", "\(record.written)"] + record.tunnels.sorted()
+        let text = lines.map { $0 + "\n" }.joined()
+        do throws(HostError) {
+            try HostFile.makeDirectory(directory, permissions: 0o755)
+            try HostFile.write(Array(text.utf8), to: path(setting), replacing: true)
+        } catch {
+            throw KeeperFailure(.failed, error.description)
+        }
+    }
+}
