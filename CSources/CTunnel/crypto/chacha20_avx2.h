@@ -28,10 +28,12 @@ struct chacha20_lanes {
     _Alignas(32) uint32_t counter_high[2 * CHACHA20_LANES];
 };
 
-/* Gives consecutive blocks of one nonce to `lane` and all lanes after it. */
-AVX2_INLINE void chacha20_set_lanes(struct chacha20_lanes *lanes, size_t lane, uint32_t block,
-                                    uint64_t counter)
+/* Gives consecutive blocks of one nonce to `count` lanes from `lane` on; to all after them too, as
+ * that is one store. */
+AVX2_INLINE void chacha20_set_lanes(struct chacha20_lanes *lanes, size_t lane, size_t count,
+                                    uint32_t block, uint64_t counter)
 {
+    (void)count;
     const __m256i steps = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     _mm256_storeu_si256((__m256i *)(lanes->block + lane),
                         _mm256_add_epi32(_mm256_set1_epi32((int)block), steps));

@@ -35,17 +35,20 @@ struct chacha20_lanes {
     _Alignas(32) uint32_t counter_high[CHACHA20_LANES];
 };
 
-CHACHA20_INLINE void chacha20_set_lane(struct chacha20_lanes *lanes, size_t lane, uint32_t block,
-                                       uint64_t counter)
-{
-    lanes->block[lane] = block;
-    lanes->counter_low[lane] = (uint32_t)counter;
-    lanes->counter_high[lane] = (uint32_t)(counter >> 32);
-}
-
 CHACHA20_INLINE chacha20_vector chacha20_same(uint32_t word)
 {
     return (chacha20_vector){0} + word;
+}
+
+/* Gives consecutive blocks of one nonce to `count` lanes from `lane` on. */
+CHACHA20_INLINE void chacha20_set_lanes(struct chacha20_lanes *lanes, size_t lane, size_t count,
+                                        uint32_t block, uint64_t counter)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        lanes->block[lane + i] = block + i;
+        lanes->counter_low[lane + i] = (uint32_t)counter;
+        lanes->counter_high[lane + i] = (uint32_t)(counter >> 32);
+    }
 }
 
 CHACHA20_INLINE chacha20_vector chacha20_lane_words(const uint32_t words[CHACHA20_LANES])
