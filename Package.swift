@@ -106,7 +106,8 @@ let package = Package(
             name: "TunnelEngineTests", dependencies: ["TunnelEngine", "WireGuard"],
             swiftSettings: swiftSettings),
         .testTarget(
-            name: "HostNetworkTests", dependencies: ["HostNetwork", "TunnelPlan", "WireGuard"],
+            name: "HostNetworkTests",
+            dependencies: ["CNetlink", "HostNetwork", "TunnelPlan", "WireGuard"],
             swiftSettings: swiftSettings),
         // What the scripts of Tests/netns drive HostNetwork with.
         .executableTarget(
