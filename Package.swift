@@ -88,7 +88,8 @@ let package = Package(
         .executableTarget(
             name: "nexusguard",
             dependencies: [
-                "Keeper", "Backends", "Crypto", "HostProcess", "TunnelPlan", "WireGuard",
+                "Keeper", "LiveHost", "Backends", "Crypto", "HostProcess", "TunnelPlan",
+                "WireGuard",
             ],
             swiftSettings: swiftSettings),
 

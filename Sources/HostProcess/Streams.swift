@@ -43,6 +43,13 @@ extension Host {
         return names
     }
 
+    /// The number of this process's network namespace (namespaces(7)); nil when /proc cannot tell.
+    public static var networkNamespace: UInt64? {
+        var status = stat()
+        guard unsafe stat("/proc/self/ns/net", &status) == 0 else { return nil }
+        return UInt64(status.st_ino)
+    }
+
     /// Seconds since 1970 and nanoseconds, of the wall clock.
     public static func wallClock() -> (seconds: Int64, nanoseconds: UInt32) {
         var now = timespec()

@@ -36,6 +36,8 @@ extension LiveHost {
         for kind in BackendKind.allCases {
             let backend = self.backend(kind)
             for other in (try? backend.names()) ?? [] where other != name {
+                // Sockets are seen in every network namespace, links in their own only.
+                guard (try? netlink.link(named: other)) != nil else { continue }
                 if let device = try? backend.snapshot(other) { found.append((other, device)) }
             }
         }

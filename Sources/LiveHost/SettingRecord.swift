@@ -62,8 +62,10 @@ struct SettingRecord: Sendable {
     // MARK: the file: the original value, the one written, then a name on each line
 
     private func path(_ setting: HostSetting) -> String {
-        switch setting {
-        case .sourceValidMark: "\(directory)/src_valid_mark.setting"
+        // Settings belong to a network namespace, /run to all of them.
+        let namespace = Host.networkNamespace.map { ".\($0)" } ?? ""
+        return switch setting {
+        case .sourceValidMark: "\(directory)/src_valid_mark\(namespace).setting"
         }
     }
 

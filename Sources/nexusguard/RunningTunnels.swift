@@ -6,13 +6,16 @@ import WireGuard
 
 /// The tunnels that answer on this host, whoever made them.
 enum RunningTunnels {
-    /// In the order of the directory, as wg prints them. A socket nobody listens on is left alone.
+    /// Those of the kernel, then in the order of the directory, as wg prints them. A socket nobody
+    /// listens on is left alone.
     static func names() -> [InterfaceName] {
-        let backend = UserspaceBackend()
-        return Host.names(in: UserspaceBackend.socketDirectory)
+        let userspace = UserspaceBackend()
+        let sockets = Host.names(in: UserspaceBackend.socketDirectory)
             .filter { $0.hasSuffix(".sock") }.compactMap { InterfaceName(String($0.dropLast(5))) }
-            .filter { backend.isAnswered($0) }
+        return kernelNames() + sockets.filter { userspace.isAnswered($0) }
     }
+
+    private static func kernelNames() -> [InterfaceName] { (try? KernelBackend().names()) ?? [] }
 
     static func snapshot(_ name: InterfaceName) throws(Failure) -> DeviceSnapshot {
         try asking(name) { backend throws(BackendError) in try backend.snapshot(name) }
@@ -29,8 +32,9 @@ enum RunningTunnels {
     private static func asking<Answer>(
         _ name: InterfaceName, _ question: (any Backend) throws(BackendError) -> Answer
     ) throws(Failure) -> Answer {
+        let isOfKernel = kernelNames().contains(name)
         do throws(BackendError) {
-            return try question(UserspaceBackend())
+            return try isOfKernel ? question(KernelBackend()) : question(UserspaceBackend())
         } catch {
             guard error.kind != .notRunning else {
                 throw Failure(

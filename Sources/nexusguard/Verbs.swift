@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Every verb, in the order in which the help lists them.
-let verbs = [showVerb, setVerb] + fileVerbs + keyVerbs + [benchVerb, completionVerb]
+let verbs =
+    tunnelVerbs + [showVerb, setVerb, backendVerb, benchVerb] + fileVerbs + keyVerbs
+    + [keepVerb, completionVerb]

@@ -114,6 +114,8 @@ cleanup() {
     for ns in "${NAMESPACES[@]}"; do
         # What a daemon or ip-netns left in the namespace: only processes of our own namespaces.
         for pid in $(ip netns pids "$ns" 2>/dev/null); do kill -KILL "$pid" 2>/dev/null || true; done
+        # What a keeper that was ended noted about settings of the namespace.
+        rm -f /run/nexusguard/*."$(stat -Lc %i "/run/netns/$ns" 2>/dev/null || echo none)".setting
         ip netns del "$ns" 2>/dev/null || true
     done
     rm -f "$SOCKETS/$P"*.sock "/run/nexusguard/$P"*

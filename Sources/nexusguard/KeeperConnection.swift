@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+import HostProcess
+import Keeper
+import TunnelPlan
+
+/// Whether a keeper is started when none answers.
+enum KeeperStart {
+    case never
+    /// Where a keeper that has gone left a tunnel: the next one takes it over.
+    case whereLeft
+    case always
+}
+
+/// Asks the keeper of `name`.
+func askKeeper<Answer>(
+    _ name: InterfaceName, _ start: KeeperStart,
+    _ question: (inout KeeperClient) throws(KeeperFailure) -> Answer
+) throws(Failure) -> Answer {
+    do throws(KeeperFailure) {
+        var client = try connect(name, start)
+        return try question(&client)
+    } catch {
+        throw Failure(error)
+    }
+}
+
+private func connect(
+    _ name: InterfaceName, _ start: KeeperStart
+) throws(KeeperFailure) -> KeeperClient {
+    do throws(KeeperFailure) {
+        return try KeeperClient.connect(name)
+    } catch {
+        guard error.kind == .notRunning, start == .always || start == .whereLeft && isLeft(name)
+        else { throw error }
+    }
+    try startKeeper(name)
+    return try KeeperClient.connect(name)
+}
+
+/// Whether a keeper has left a tunnel of that name.
+private func isLeft(_ name: InterfaceName) -> Bool {
+    let directory = KeeperProgram.Options().directory
+    return HostFile.exists("\(directory)/\(name).conf")
+        || HostFile.exists("\(directory)/\(name).pending")
+}
+
+/// How long it may take to become ready, in milliseconds.
+private let startLimit: Int64 = 30_000
+
+/// Returns when it answers. It goes to the background by itself and outlives this process.
+private func startKeeper(_ name: InterfaceName) throws(KeeperFailure) {
+    guard let program = Host.programPath else {
+        throw KeeperFailure(.failed, "cannot start the keeper of \(name): mount /proc")
+    }
+    let (end, output) = try run(program, ["keep", name.description])
+    switch end {
+    // 8: another one was faster. It is asked then.
+    case .exited(ExitCode.ok)?, .exited(ExitCode.busy)?: return
+    case .exited(let code)?:
+        let kind: KeeperFailure.Kind = code == ExitCode.noPermission ? .permission : .failed
+        throw KeeperFailure(kind, output.isEmpty ? "the keeper of \(name) did not start" : output)
+    case .killed(let signal)?:
+        throw KeeperFailure(
+            .failed, "the keeper of \(name) was ended by signal \(signal) at its start")
+    case nil:
+        throw KeeperFailure(
+            .failed, "the keeper of \(name) was not ready in \(startLimit / 1000) s; see its log")
+    }
+}
+
+/// nil: it did not end in time, and was ended.
+private func run(
+    _ program: String, _ arguments: [String]
+) throws(KeeperFailure) -> (ChildProcess.End?, output: String) {
+    do throws(HostError) {
+        var child = try ChildProcess.start(
+            program, arguments: arguments, environment: keeperEnvironment())
+        let end = child.wait(milliseconds: startLimit)
+        if end == nil { child.kill() }
+        return (end, child.output())
+    } catch {
+        throw KeeperFailure(.failed, error.description)
+    }
+}
+
+/// What the keeper needs of ours: where programs are.
+private func keeperEnvironment() -> [String] {
+    ["PATH", "NEXUSGUARD_ENGINE"].compactMap { name in
+        Host.environment(name).map { "\(name)=\($0)" }
+    }
+}
+
+extension Failure {
+    init(_ error: KeeperFailure) { self.init(code: error.exitCode, error.message) }
+}
