@@ -130,6 +130,18 @@ ACCESS_PLAIN(4)
 ACCESS_PLAIN(8)
 ACCESS_PLAIN(16)
 
+/* gcc's, for structures */
+void __tsan_read_range(void *p, size_t size);
+void __tsan_read_range(void *p, size_t size)
+{
+    access_record(p, size, false);
+}
+void __tsan_write_range(void *p, size_t size);
+void __tsan_write_range(void *p, size_t size)
+{
+    access_record(p, size, true);
+}
+
 /* The stronger order does for all. */
 #define ACCESS_ATOMIC(bits, type)                                                                  \
     type __tsan_atomic##bits##_load(const volatile type *p, int order);                            \
