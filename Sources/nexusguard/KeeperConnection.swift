@@ -49,6 +49,12 @@ private let startLimit: Int64 = 30_000
 
 /// Returns when it answers. It goes to the background by itself and outlives this process.
 private func startKeeper(_ name: InterfaceName) throws(KeeperFailure) {
+    guard Confinement.hasNetAdmin else {
+        throw KeeperFailure(
+            .permission,
+            "cannot start the keeper of \(name): CAP_NET_ADMIN is missing; run as root, or add the "
+                + "capability to the unit or container")
+    }
     guard let program = Host.programPath else {
         throw KeeperFailure(.failed, "cannot start the keeper of \(name): mount /proc")
     }
@@ -58,7 +64,7 @@ private func startKeeper(_ name: InterfaceName) throws(KeeperFailure) {
     case .exited(ExitCode.ok)?, .exited(ExitCode.busy)?: return
     case .exited(let code)?:
         let kind: KeeperFailure.Kind = code == ExitCode.noPermission ? .permission : .failed
-        throw KeeperFailure(kind, output.isEmpty ? "the keeper of \(name) did not start" : output)
+        throw KeeperFailure(kind, "the keeper of \(name) did not start: \(reason(output))")
     case .killed(let signal)?:
         throw KeeperFailure(
             .failed, "the keeper of \(name) was ended by signal \(signal) at its start")
@@ -66,6 +72,13 @@ private func startKeeper(_ name: InterfaceName) throws(KeeperFailure) {
         throw KeeperFailure(
             .failed, "the keeper of \(name) was not ready in \(startLimit / 1000) s; see its log")
     }
+}
+
+/// The last line that it said, without its own name.
+private func reason(_ output: String) -> String {
+    guard let line = output.split(separator: "\n").last else { return "see its log" }
+    let name = programName + ": "
+    return String(line.hasPrefix(name) ? line.dropFirst(name.count) : line)
 }
 
 /// nil: it did not end in time, and was ended.

@@ -104,6 +104,13 @@ fails_with 3 "$A" sync "$FILE_A"
 fails_with 3 "$A" down "$WA"
 fails_with 3 "$A" status "$WA"
 fails_with 2 "$A" up "$FILE_A" --backend quantum
+if command -v setpriv >/dev/null; then
+    step "C83: a missing capability is named"
+    STATUS=0
+    in_ns "$A" setpriv --bounding-set=-net_admin "$COMMAND" up "$FILE_A" 2>"$WORK/err" || STATUS=$?
+    expect_equal "exit code" "$STATUS" 4
+    expect "the capability is named" grep -q CAP_NET_ADMIN "$WORK/err"
+fi
 expect_equal "host of A" "$(diff "$WORK/before" <(steady_state "$A"))" ""
 
 step "names, in a copy of /etc that only this step sees"
@@ -200,6 +207,23 @@ expect "the keepalive is in the file" grep -qx "PersistentKeepalive = 21" "$FILE
 expect "the addresses are still there" grep -qx "Address = 10.77.0.1/24, fd77::1/64" "$FILE_A"
 expect_equal "mode of the file" "$(stat -c %a "$FILE_A")" 600
 succeed "$A" check "$FILE_A"
+
+step "a keeper that dies costs nothing, and the next one knows what to do"
+kill_keeper() {
+    succeed "$A" status "$WA" --json
+    local pid
+    pid=$(json "$WORK/out" 'd["process"]')
+    kill -KILL "$pid"
+    wait_until 5 "the keeper to be gone" is_gone kill -0 "$pid"
+}
+kill_keeper
+fails_with 3 "$A" status "$WA"
+expect_ping "ping without a keeper" "$A" 10.77.0.2
+succeed "$A" sync "$FILE_A"
+expect_equal "sync with the next keeper" "$(cat "$WORK/out")" "$WA: nothing to change"
+succeed "$A" up -q "$FILE_A"
+expect_equal "up -q" "$(cat "$WORK/out" "$WORK/err")" ""
+kill_keeper # so that down has to start one
 
 step "down"
 succeed "$A" down "$WA"
