@@ -11,8 +11,8 @@
  * width is the largest that keeps two in five slots distinct (level compression: S. Nilsson
  * and G. Karlsson, IEEE JSAC 17(6), 1999), which makes the depth of a lookup nearly independent of
  * the number of prefixes. Tables are shortcuts: the branches below stay as they are, a change
- * refreshes the slots it touches, and after as many changes as a third of the trie all tables are
- * planned anew.
+ * refreshes the slots it touches, and when the trie has grown by a third all tables are planned
+ * anew.
  *
  * In a large trie a lookup costs the memory it waits for, not the instructions: nodes then come
  * from blocks in huge pages, and what one step reads lies in one cache line where it can.
@@ -26,19 +26,17 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #define MAXIMUM_DEPTH      129 /* branches test bits 0…127; one more as bound */
 #define MINIMUM_TABLE_BITS 4
 #define MAXIMUM_TABLE_BITS 24
-#define PLAN_AT_CHANGES    64    /* fewer prefixes need no table */
+#define PLAN_AT            192   /* 64 new prefixes: fewer need no table */
 #define LARGE_AT           32768 /* from here on nodes come in blocks of 2 MiB */
-#define HUGE_AT            (4u << 20)
 
 struct family {
     node_link root;
     size_t count;
-    size_t changes; /* since the tables were planned */
+    size_t changes; /* since the tables were planned: three for a new prefix, else one */
     size_t plan_at;
 };
 
@@ -237,22 +235,29 @@ static void refresh_tables(const struct path *path, struct key key)
     }
 }
 
+static size_t table_size(unsigned bits)
+{
+    return sizeof(struct table) + ((size_t)1 << bits) * sizeof(struct slot);
+}
+
 static struct table *table_create(unsigned bits)
 {
-    struct table *table = NULL;
-    size_t size = sizeof(*table) + ((size_t)1 << bits) * sizeof(table->slot[0]);
-    if (posix_memalign((void **)&table, size < HUGE_AT ? TABLE_ALIGNMENT : HUGE_PAGE, size) != 0)
-        return NULL;
-    if (size >= HUGE_AT)
-        madvise(table, size & ~(HUGE_PAGE - 1), MADV_HUGEPAGE);
-    table->bits = bits;
+    struct table *table = array_take(table_size(bits));
+    if (table)
+        table->bits = bits;
     return table;
+}
+
+static void table_free(struct table *table)
+{
+    if (table)
+        array_give(table, table_size(table->bits));
 }
 
 static void release_table(struct epoch_item *item)
 {
     static_assert(offsetof(struct table, retired) == 0, "the item is at the start");
-    free(item);
+    table_free((struct table *)item);
 }
 
 static void replace_table(struct epoch *epoch, struct branch *branch, struct table *table)
@@ -309,13 +314,16 @@ static void plan(struct epoch *epoch, uintptr_t to, unsigned covered, unsigned w
     plan(epoch, get(&branch->child[1]), covered, width);
 }
 
-static void count_change(struct allowedips *table, struct family *family)
+/* After as many new prefixes as a third of the trie; removed ones leave tables that are only larger
+ * than they need be, and count a third as much. */
+static void count_change(struct allowedips *table, struct family *family, bool added)
 {
-    if (++family->changes < family->plan_at)
+    family->changes += added ? 3 : 1;
+    if (family->changes < family->plan_at)
         return;
     plan(table->epoch, get(&family->root), 0, family == &table->family[0] ? 32 : 128);
     family->changes = 0;
-    family->plan_at = family->count / 3 > PLAN_AT_CHANGES ? family->count / 3 : PLAN_AT_CHANGES;
+    family->plan_at = family->count > PLAN_AT ? family->count : PLAN_AT;
 }
 
 /* ---- the writer's walk --------------------------------------------------------------------- */
@@ -537,7 +545,7 @@ int allowedips_insert(struct allowedips *table, const struct allowedips_prefix *
     }
     list_append(owner, node);
     family->count++;
-    count_change(table, family);
+    count_change(table, family, true);
     return 0;
 }
 
@@ -599,7 +607,7 @@ static void remove_node(struct allowedips *table, struct allowedips_owner *owner
     if (superfluous && table_of(superfluous))
         epoch_retire(table->epoch, &table_of(superfluous)->retired, release_table);
     epoch_retire(table->epoch, &node->retired, release_node);
-    count_change(table, family);
+    count_change(table, family, false);
 }
 
 void allowedips_remove(struct allowedips *table, const struct allowedips_prefix *prefix,
@@ -644,8 +652,8 @@ struct allowedips *allowedips_create(struct epoch *epoch)
     if (!table)
         return NULL;
     table->epoch = epoch;
-    table->family[0].plan_at = PLAN_AT_CHANGES;
-    table->family[1].plan_at = PLAN_AT_CHANGES;
+    table->family[0].plan_at = PLAN_AT;
+    table->family[1].plan_at = PLAN_AT;
     return table;
 }
 
@@ -656,7 +664,7 @@ static void free_below(uintptr_t to)
         free_below(get(&branch->child[0]));
         free_below(get(&branch->child[1]));
         node_free(prefix_of(branch));
-        free(table_of(branch));
+        table_free(table_of(branch));
         branch_free(branch);
     } else {
         node_free((struct allowedips_node *)to);

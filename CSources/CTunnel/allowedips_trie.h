@@ -4,6 +4,7 @@
 #define CTUNNEL_ALLOWEDIPS_TRIE_H
 
 #include "allowedips.h"
+#include "blocks.h"
 #include <assert.h>
 #include <string.h>
 
@@ -41,7 +42,7 @@ struct slot {
     node_link cover, next;
 };
 
-#define TABLE_ALIGNMENT 64
+#define TABLE_ALIGNMENT ARRAY_ALIGNMENT
 struct table {
     struct epoch_item retired;
     unsigned bits;

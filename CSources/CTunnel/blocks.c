@@ -2,7 +2,9 @@
 #include "blocks.h"
 #include <assert.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 
 struct chunk {
@@ -16,6 +18,7 @@ struct chunk {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards everything here */
 static struct chunk *with_room[LARGEST_BLOCK / 8 + 1];
 static size_t chunk_count;
+static _Atomic size_t array_bytes;
 
 static_assert(sizeof(struct chunk) <= FIRST_BLOCK, "the head fits");
 
@@ -105,7 +108,35 @@ void blocks_give(void *block)
 size_t blocks_bytes(void)
 {
     pthread_mutex_lock(&lock);
-    size_t bytes = chunk_count * HUGE_PAGE;
+    size_t bytes = chunk_count * HUGE_PAGE + atomic_load(&array_bytes);
     pthread_mutex_unlock(&lock);
     return bytes;
+}
+
+/* ---- arrays -------------------------------------------------------------------------------- */
+
+#define PAGES_AT (64u << 10)
+
+void *array_take(size_t size)
+{
+    void *array = NULL;
+    if (size < PAGES_AT)
+        return posix_memalign(&array, ARRAY_ALIGNMENT, size) == 0 ? array : NULL;
+    array = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (array == MAP_FAILED)
+        return NULL;
+    atomic_fetch_add(&array_bytes, size);
+    if (size >= 2 * HUGE_PAGE)
+        madvise(array, size, MADV_HUGEPAGE);
+    return array;
+}
+
+void array_give(void *array, size_t size)
+{
+    if (size < PAGES_AT) {
+        free(array);
+        return;
+    }
+    munmap(array, size);
+    atomic_fetch_sub(&array_bytes, size);
 }

@@ -15,7 +15,13 @@
 /* Not cleared; a multiple of 8 bytes, at most LARGEST_BLOCK. NULL: no memory. Any thread. */
 void *blocks_take(size_t size);
 void blocks_give(void *block);
-/* What the chunks of the process take now. */
+/* What the chunks of the process, and its arrays with pages of their own, take now. */
 size_t blocks_bytes(void);
+
+/* A large array, aligned to ARRAY_ALIGNMENT, not cleared. From 64 KiB on it has pages of its own,
+ * which leave no hole in the heap; from two huge pages on it asks for such. NULL: no memory. */
+#define ARRAY_ALIGNMENT 64
+void *array_take(size_t size);
+void array_give(void *array, size_t size); /* the size it was taken with */
 
 #endif

@@ -379,7 +379,7 @@ static void check_below(uintptr_t to, int above)
         assert_non_null(fresh);
         fill_table(fresh, branch);
         assert_memory_equal((const void *)fresh->slot, (const void *)old->slot, size);
-        free(fresh);
+        table_free(fresh);
         tables_seen++;
     }
     check_below(get(&branch->child[0]), branch->bit);

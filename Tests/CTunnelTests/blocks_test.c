@@ -66,11 +66,32 @@ static void a_block_that_was_given_back_is_used_again(void **state)
     assert_int_equal(blocks_bytes(), 0);
 }
 
+static void an_array_is_aligned_and_gives_its_pages_back(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {64, 65535, 65536, 100000, 3 * HUGE_PAGE + 64};
+    uint8_t *array[5];
+    for (unsigned i = 0; i < 5; i++) {
+        array[i] = array_take(sizes[i]);
+        assert_non_null(array[i]);
+        assert_int_equal((uintptr_t)array[i] % ARRAY_ALIGNMENT, 0);
+        memset(array[i], (int)i, sizes[i]);
+    }
+    assert_int_equal(blocks_bytes(), sizes[2] + sizes[3] + sizes[4]);
+    for (unsigned i = 0; i < 5; i++) {
+        assert_int_equal(array[i][0], i);
+        assert_int_equal(array[i][sizes[i] - 1], i);
+        array_give(array[i], sizes[i]);
+    }
+    assert_int_equal(blocks_bytes(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_do_not_overlap),
         cmocka_unit_test(a_block_that_was_given_back_is_used_again),
+        cmocka_unit_test(an_array_is_aligned_and_gives_its_pages_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
