@@ -130,7 +130,8 @@ let package = Package(
             dependencies: ["Keeper", "HostProcess", "TunnelPlan", "WireGuard"],
             swiftSettings: swiftSettings),
         .testTarget(
-            name: "LiveHostTests", dependencies: ["LiveHost", "TunnelPlan", "WireGuard"],
+            name: "LiveHostTests",
+            dependencies: ["HostNetwork", "HostProcess", "LiveHost", "TunnelPlan", "WireGuard"],
             swiftSettings: swiftSettings),
         .testTarget(
             name: "TunnelPlanTests", dependencies: ["TunnelPlan", "WireGuard"],

@@ -120,22 +120,10 @@ extension LiveHost {
     private func remove(_ change: Change, from index: UInt32) throws(KeeperFailure) {
         try askingNetwork { () throws(NetworkError) in
             switch change {
-            case .removeAddress(let address): try remove(address, from: index)
+            case .removeAddress(let address): try netlink.removeAddress(address, index: index)
             case .removeRoute(let route): try netlink.removeRoute(route, index: index)
             default: return
             }
-        }
-    }
-
-    /// With a link's last IPv4 address the kernel takes its IPv4 routes away (fib_disable_ip of
-    /// net/ipv4/fib_frontend.c), although a tunnel works without one: those that stay come back.
-    private func remove(
-        _ address: InterfaceAddress, from index: UInt32
-    ) throws(NetworkError) {
-        let before = try netlink.ownRoutes(index: index)
-        try netlink.removeAddress(address, index: index)
-        for route in before.subtracting(try netlink.ownRoutes(index: index)) {
-            try netlink.addRoute(route, index: index)
         }
     }
 

@@ -10,9 +10,12 @@ import TunnelPlan
 struct SettingRecord: Sendable {
     /// Of the files.
     let directory: String
-    private let settings = HostSettings()
+    private let settings: HostSettings
 
-    init(directory: String) { self.directory = directory }
+    init(directory: String, settings: HostSettings = HostSettings()) {
+        self.directory = directory
+        self.settings = settings
+    }
 
     private struct Record: Equatable {
         var original: UInt32

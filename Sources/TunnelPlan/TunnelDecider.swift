@@ -57,6 +57,8 @@ struct TunnelDecider {
 
     private mutating func decideDevice() {
         tunnel.device = configuration.deviceChange
+        // Compared with what the device reports: it would differ for ever.
+        tunnel.device.privateKey = tunnel.device.privateKey?.clamped
         checkPrivateKey()
         guard let port = configuration.interface.listenPort, port != 0,
             let holder = facts.listenPorts[port], holder != name

@@ -96,6 +96,21 @@ public struct SecretKey: Secret {
     }
 }
 
+extension SecretKey {
+    /// The same key as every device keeps and reports it (RFC 7748 section 5, `decodeScalar25519`);
+    /// zeros stay zeros. Keys that `wg genkey` made are like this already.
+    public var clamped: SecretKey {
+        guard !isZero else { return self }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(keyLength)
+        withBytes { key in for index in 0..<keyLength { bytes.append(key[index]) } }
+        defer { erase(&bytes) }
+        bytes[0] = bytes[0] & 248
+        bytes[31] = bytes[31] & 127 | 64
+        return SecretKey(copying: bytes.span)
+    }
+}
+
 /// A symmetric key mixed into the handshake of one peer. All zero means "none" (`isZero`).
 public struct PresharedKey: Secret {
     private let storage: SecretBytes

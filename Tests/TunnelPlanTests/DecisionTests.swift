@@ -35,6 +35,20 @@ private func kinds(_ decision: TunnelDecision) -> [TunnelPlan.Issue.Kind] {
         #expect(decision.tunnel?.device.fwmark == 51820)
     }
 
+    @Test func a_private_key_is_wanted_as_devices_report_it() throws {
+        var configuration = file(peer(1, ["10.0.0.0/24"]))
+        configuration.interface.privateKey = secret(0xFF)
+        let key = try #require(decide(configuration).tunnel?.device.privateKey)
+        key.withBytes { bytes in
+            #expect(bytes[0] == 0xF8)
+            #expect(bytes[1] == 0xFF)
+            #expect(bytes[31] == 0x7F)
+        }
+        #expect(key.clamped == key)
+        #expect(secret(0).clamped.isZero)
+        #expect(secret(0x08).clamped != secret(0x08), "bit 254 is set")
+    }
+
     @Test func a_full_tunnel_of_ipv6_needs_no_source_valid_mark() {
         let host = decide(file(addresses: ["fd00::2/64"], peer(1, ["::/0"]))).tunnel?.host
         #expect(host?.settings == [:])
