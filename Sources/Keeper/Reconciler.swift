@@ -209,7 +209,9 @@ extension Reconciler {
         stored = found
         let current = found.phase == .applying ? found.confirmed : found.pending ?? found.confirmed
         switch found.phase {
-        case .ending: return beginDown(DownWork(id: nil, intent: found.confirmed))
+        case .ending:
+            // Who started this keeper may be about to ask for another tunnel.
+            return beginDown(DownWork(id: nil, intent: found.confirmed, endsKeeper: false))
         case .applying:
             // Died half way: nobody knows which steps were made, so all of them count.
             guard let current else {

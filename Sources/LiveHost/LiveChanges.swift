@@ -41,23 +41,51 @@ extension LiveHost {
         }
         try removeOrphans()
         let maker = self.backend(kind)
-        try askingBackend { () throws(BackendError) in try maker.create(name) }
+        let wasInterrupted = creation.exists
+        try creation.begin()
+        do throws(BackendError) {
+            try maker.create(name)
+        } catch {
+            guard wasInterrupted, try isMadeByNow(error) else {
+                creation.end()
+                throw KeeperFailure(error)
+            }
+        }
         do throws(KeeperFailure) {
             try markLink()
         } catch {
             // Without its mark it would be nobody's.
             try? maker.remove(name)
+            creation.end()
             throw error
         }
     }
 
+    /// A keeper died while its engine was starting, and that one has the name: it comes to its end
+    /// of the start without us. False: it does not.
+    private func isMadeByNow(_ failure: BackendError) throws(KeeperFailure) -> Bool {
+        guard failure.kind == .taken else { return false }
+        let deadline = Host.monotonicMilliseconds() + 5_000
+        var poller = Poller()
+        while Host.monotonicMilliseconds() < deadline {
+            let link = try askingNetwork { () throws(NetworkError) in
+                try netlink.link(named: name)
+            }
+            if link != nil, userspace.isAnswered(name) { return true }
+            poller.removeAll()
+            poller.wait(milliseconds: 5)
+        }
+        return false
+    }
+
     private mutating func markLink() throws(KeeperFailure) {
-        try askingNetwork { () throws(NetworkError) in
+        let made = try askingNetwork { () throws(NetworkError) in
             guard let link = try netlink.link(named: name) else {
                 throw NetworkError(.notFound, "\(name) was removed as soon as it was made")
             }
-            try netlink.setAlias(index: link.index, ownerTag)
+            return link
         }
+        try mark(made)
         do throws(NetworkError) {
             try HostSettings().promoteSecondaries(of: name)
         } catch {

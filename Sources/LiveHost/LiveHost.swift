@@ -36,6 +36,7 @@ public struct LiveHost: TunnelHost, ~Copyable {
     let firewall: Firewall?
     var firewallMonitor: FirewallMonitor?
     let settings: SettingRecord
+    let creation: CreationRecord
 
     /// Of the link when it was last seen.
     var index: UInt32?
@@ -61,6 +62,7 @@ public struct LiveHost: TunnelHost, ~Copyable {
         self.names = names
         resolver = Resolver(paths.resolver)
         settings = SettingRecord(directory: paths.run)
+        creation = CreationRecord(directory: paths.run, name: name)
         firewall = try? Firewall()
         firewallMonitor = try? FirewallMonitor(name)
     }
@@ -102,10 +104,40 @@ public struct LiveHost: TunnelHost, ~Copyable {
         }
         index = link?.index
         guard let link else { return nil }
-        guard link.alias == ownerTag, let kind = BackendKind(link) else {
-            throw foreign(link)
+        guard let kind = BackendKind(link) else { throw foreign(link) }
+        if link.alias != ownerTag {
+            guard link.alias ?? "" == "", creation.exists else { throw foreign(link) }
+            // A keeper died between making it and marking it.
+            guard try isReady(link, kind) else {
+                index = nil
+                return nil
+            }
+            try mark(link)
         }
         return OwnLink(link: link, kind: kind)
+    }
+
+    /// An engine makes its device first and listens a moment later. False: it has gone again.
+    private func isReady(_ link: Link, _ kind: BackendKind) throws(KeeperFailure) -> Bool {
+        guard kind == .userspace else { return true }
+        let deadline = Host.monotonicMilliseconds() + 5_000
+        var poller = Poller()
+        while !userspace.isAnswered(name), Host.monotonicMilliseconds() < deadline {
+            let now = try askingNetwork { () throws(NetworkError) in
+                try netlink.link(index: link.index)
+            }
+            if now == nil { return false }
+            poller.removeAll()
+            poller.wait(milliseconds: 5)
+        }
+        return true
+    }
+
+    func mark(_ link: Link) throws(KeeperFailure) {
+        try askingNetwork { () throws(NetworkError) in
+            try netlink.setAlias(index: link.index, ownerTag)
+        }
+        creation.end()
     }
 
     private func foreign(_ link: Link) -> KeeperFailure {
