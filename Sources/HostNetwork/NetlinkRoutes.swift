@@ -50,8 +50,16 @@ extension Netlink {
                 let destination = Prefix(entry.destination),
                 entry.protocol != Self.ownProtocol || entry.index != excluded || excluded == nil
             else { return nil }
-            return HostRoute(destination, table: entry.table, link: names[entry.index])
+            return HostRoute(
+                destination, table: entry.table, link: names[entry.index],
+                metric: Self.shownMetric(entry, destination))
         }
+    }
+
+    /// As the kernel shows it: CNetlink has IPv6's default, IP6_RT_PRIO_USER of linux/ipv6_route.h,
+    /// as 0.
+    private static func shownMetric(_ entry: netlink_route, _ destination: Prefix) -> UInt32 {
+        entry.metric == 0 && destination.address.family == .v6 ? 1024 : entry.metric
     }
 
     /// Routing tables with a route in them or a rule that leads to them.

@@ -34,13 +34,17 @@ extension LiveHost {
     // MARK: link
 
     private mutating func createLink(_ kind: BackendKind) throws(KeeperFailure) {
+        let maker = self.backend(kind)
         if let own = try ownLink() {
             guard own.kind != kind else { return }
+            // Rather the tunnel that is than none.
+            if case .unavailable(let error) = maker.availability() { throw KeeperFailure(error) }
             try setDNS(nil)
             try remove(own)
+        } else {
+            // Not beside a replacement, whose rules stay: for a moment they look like orphans.
+            try removeOrphans()
         }
-        try removeOrphans()
-        let maker = self.backend(kind)
         let wasInterrupted = creation.exists
         try creation.begin()
         do throws(BackendError) {
@@ -204,6 +208,7 @@ extension LiveHost {
 
     private mutating func setDNS(_ dns: DNSSettings?) throws(KeeperFailure) {
         refusedDNS = nil
+        if dns != nil, index == nil { _ = try ownLink() }
         do throws(NetworkError) {
             guard let dns else { return try resolver.revert(name, index: index) }
             guard let index else {

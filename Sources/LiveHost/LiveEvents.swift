@@ -56,7 +56,7 @@ extension LiveHost {
         }
     }
 
-    private func meaning(of answer: NameLookup.Answer) -> HostEvent {
+    private mutating func meaning(of answer: NameLookup.Answer) -> HostEvent {
         let host = answer.request.host
         switch answer.outcome {
         case .temporary(let reason):
@@ -65,7 +65,9 @@ extension LiveHost {
             return .unresolved(host, reason: reason, isFinal: true)
         case .found(let endpoints):
             let ordered = NameLookup.orderedByReachability(endpoints) { isReachable($0.address) }
-            return .resolved(host, ordered.map { ResolvedAddress($0.address, zone: $0.zone) })
+            let addresses = ordered.map { ResolvedAddress($0.address, zone: $0.zone) }
+            resolved[host] = addresses
+            return .resolved(host, addresses)
         }
     }
 

@@ -94,9 +94,11 @@ extension LiveHost {
 
     // MARK: addresses and paths
 
+    /// Without IPv6's link-local ones: every link has that subnet, and they never meet.
     private func readAddresses(_ facts: inout HostFacts) throws(NetworkError) {
         for link in try netlink.links() where link.name != name.description {
-            for entry in try netlink.allAddresses(index: link.index) {
+            for entry in try netlink.allAddresses(index: link.index)
+            where !entry.address.address.isLinkLocal {
                 facts.addresses.append(HostAddress(entry.address, link: link.name))
             }
         }
@@ -108,17 +110,52 @@ extension LiveHost {
     ) throws(NetworkError) {
         let mark = facts.current?.fullTunnelMark ?? configuration.interface.fwmark
         for peer in configuration.peers {
-            guard case .address(let endpoint) = peer.endpoint else { continue }
-            guard let path = try netlink.path(to: endpoint.address, mark: mark) else { continue }
-            if path.linkIndex != index { facts.pathMTU[endpoint] = path.mtu }
+            for endpoint in endpoints(of: peer) {
+                facts.pathMTU[endpoint] = try pathMTU(to: endpoint, mark: mark)
+            }
         }
-        let ways = facts.routes.filter {
-            $0.table == Route.mainTable && $0.destination.length == 0
+        facts.defaultRouteMTU = try defaultRouteMTU(facts.routes)
+    }
+
+    /// For a name what it was last found to stand for.
+    private func endpoints(of peer: ConfigurationFile.Peer) -> [Endpoint] {
+        switch peer.endpoint {
+        case .address(let endpoint): [endpoint]
+        case .host(let host, let port):
+            (resolved[host] ?? []).compactMap {
+                Endpoint(address: $0.address, port: port, zone: $0.zone)
+            }
+        case nil: []
+        }
+    }
+
+    /// nil: there is no way, or only through the tunnel.
+    private func pathMTU(
+        to endpoint: Endpoint, mark: UInt32?
+    ) throws(NetworkError) -> UInt32? {
+        switch endpoint.zone {
+        case .index(let zone): return try netlink.link(index: zone)?.mtu
+        case .name(let zone):
+            guard let zone = InterfaceName(zone) else { return nil }
+            return try netlink.link(named: zone)?.mtu
+        case nil:
+            let path = try netlink.path(to: endpoint.address, mark: mark)
+            return path.flatMap { $0.linkIndex == index ? nil : $0.mtu }
+        }
+    }
+
+    /// Of the one that packets take: the lowest metric, IPv4 before IPv6.
+    private func defaultRouteMTU(_ routes: [HostRoute]) throws(NetworkError) -> UInt32? {
+        let ways = routes.filter {
+            $0.table == Route.mainTable && $0.destination.length == 0 && $0.link != nil
                 && $0.link != name.description
         }
-        let link = ways.first { $0.destination.address.family == .v4 } ?? ways.first
-        facts.defaultRouteMTU = try link?.link.flatMap { InterfaceName($0) }
-            .flatMap { name throws(NetworkError) in try netlink.link(named: name)?.mtu }
+        let first = AddressFamily.allCases.lazy.compactMap { family in
+            ways.filter { $0.destination.address.family == family }
+                .min { $0.metric ?? 0 < $1.metric ?? 0 }
+        }.first
+        guard let link = first?.link.flatMap({ InterfaceName($0) }) else { return nil }
+        return try netlink.link(named: link)?.mtu
     }
 }
 

@@ -28,6 +28,7 @@ public struct LiveHost: TunnelHost, ~Copyable {
     public let name: InterfaceName
     let paths: Paths
     let userspace: UserspaceBackend
+    let kernel: any Backend
     let netlink: Netlink
     let monitor: NetlinkMonitor
     let names: NameLookup
@@ -42,14 +43,17 @@ public struct LiveHost: TunnelHost, ~Copyable {
     var index: UInt32?
     /// Added here: a rule whose neighbour somebody removed is still known to be ours.
     var rules: Set<Rule> = []
+    /// What names of hosts were last found to stand for: the paths there decide the MTU.
+    var resolved: [HostName: [ResolvedAddress]] = [:]
     /// What the resolver refused. It was told once and counts as done, so that a tunnel works
     /// without it (C33).
     var refusedDNS: DNSSettings?
 
-    /// Throws when the host cannot be watched. `userspace` is the back-end outside the kernel.
+    /// Throws when the host cannot be watched. `userspace` is the back-end outside the kernel; another
+    /// `kernel` than the kernel's is for tests.
     public init(
         _ name: InterfaceName, paths: Paths = Paths(),
-        userspace: UserspaceBackend = UserspaceBackend()
+        userspace: UserspaceBackend = UserspaceBackend(), kernel: any Backend = KernelBackend()
     ) throws(KeeperFailure) {
         let netlink = try askingNetwork { () throws(NetworkError) in try Netlink() }
         let monitor = try askingNetwork { () throws(NetworkError) in try NetlinkMonitor() }
@@ -57,6 +61,7 @@ public struct LiveHost: TunnelHost, ~Copyable {
         self.name = name
         self.paths = paths
         self.userspace = userspace
+        self.kernel = kernel
         self.netlink = netlink
         self.monitor = monitor
         self.names = names
@@ -71,7 +76,7 @@ public struct LiveHost: TunnelHost, ~Copyable {
 
     func backend(_ kind: BackendKind) -> any Backend {
         switch kind {
-        case .kernel: KernelBackend()
+        case .kernel: kernel
         case .userspace: userspace
         }
     }

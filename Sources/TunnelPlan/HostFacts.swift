@@ -44,10 +44,14 @@ public struct HostRoute: Hashable, Sendable {
     /// As the kernel shows it; nil: unknown.
     public var metric: UInt32?
 
-    public init(_ destination: Prefix, table: UInt32 = Route.mainTable, link: String?) {
+    public init(
+        _ destination: Prefix, table: UInt32 = Route.mainTable, link: String?,
+        metric: UInt32? = nil
+    ) {
         self.destination = destination
         self.table = table
         self.link = link
+        self.metric = metric
     }
 }
 

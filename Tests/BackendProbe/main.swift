@@ -21,6 +21,9 @@ private let usage = """
       many       NUMBER peers in one apply, read back, replaced
       adopt      whose link it is; a second host finds what the first left
       foreign    says why the link IFNAME is not taken
+      facts      what the host is to the tunnel of DIRECTORY/IFNAME.conf, a line for each fact
+      subnet     two addresses of one subnet, of which the first goes, then all
+      replace    the link makes room for one of the other kind, if there can be one
       events     names what it hears until standard input ends
       down       removes the tunnel that adopt left
     """
@@ -38,6 +41,9 @@ do {
     case "many": try bench.many(number)
     case "adopt": try bench.adopt()
     case "foreign": try bench.foreign()
+    case "facts": try bench.printFacts()
+    case "subnet": try bench.exchangeAddresses()
+    case "replace": try bench.replaceLink()
     case "events": try bench.events()
     case "down": try bench.down()
     default: fail(usage, code: 2)

@@ -176,13 +176,18 @@ struct NetlinkNamespaceTests {
     @Test func theHostsRoutesNameTheirLink() throws {
         let netlink = try Netlink()
         let routes = Set(try netlink.hostRoutes())
-        #expect(routes.contains(HostRoute(try prefix("0.0.0.0/0"), link: "out0")))
-        #expect(routes.contains(HostRoute(try prefix("192.0.2.0/24"), link: "out0")))
-        #expect(routes.contains(HostRoute(try prefix("2001:db8::/64"), link: "out0")))
+        #expect(routes.contains(HostRoute(try prefix("0.0.0.0/0"), link: "out0", metric: 0)))
+        #expect(routes.contains(HostRoute(try prefix("192.0.2.0/24"), link: "out0", metric: 0)))
+        // What IPv6 gives an address's own route, and one without a metric.
+        #expect(
+            routes.contains(HostRoute(try prefix("2001:db8::/64"), link: "out0", metric: 256)))
+        #expect(routes.contains(HostRoute(try prefix("::/0"), link: "out0", metric: 1024)))
         // Two next hops, and none at all: the script made both.
-        #expect(routes.contains(HostRoute(try prefix("198.18.0.0/24"), table: 77, link: "out0")))
-        #expect(routes.contains(HostRoute(try prefix("198.18.0.0/24"), table: 77, link: "out1")))
-        #expect(routes.contains(HostRoute(try prefix("198.19.0.0/24"), link: nil)))
+        for link in ["out0", "out1"] {
+            let hop = HostRoute(try prefix("198.18.0.0/24"), table: 77, link: link, metric: 0)
+            #expect(routes.contains(hop))
+        }
+        #expect(routes.contains(HostRoute(try prefix("198.19.0.0/24"), link: nil, metric: 0)))
     }
 
     // MARK: rules
