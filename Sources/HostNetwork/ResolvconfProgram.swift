@@ -6,6 +6,10 @@ import WireGuard
 /// resolvconf(8), of openresolv or of Debian: the program is the interface itself.
 struct ResolvconfProgram: Sendable {
     var path: String
+    /// Debian's orders records by patterns of their names (interface-order(5)), in which `tun*` comes
+    /// before every other kind of link; our links are named by their users. openresolv has options
+    /// for it instead.
+    var ordersByName = false
 
     /// The first of `candidates` that is one; not the stand-in of systemd, which is spoken to over
     /// D-Bus (resolvectl(1), "COMPATIBILITY WITH RESOLVCONF(8)").
@@ -23,21 +27,23 @@ struct ResolvconfProgram: Sendable {
     /// Makes or replaces our record. `-m 0 -x` make it the first and the only one for openresolv,
     /// as wg-quick(8) does; Debian's takes no options here and overlooks them.
     func add(_ settings: DNSSettings, for name: InterfaceName) throws(NetworkError) {
-        try run(["-a", Self.record(name), "-m", "0", "-x"], input: Self.input(settings))
+        try run(["-a", record(name), "-m", "0", "-x"], input: Self.input(settings))
     }
 
     /// A record that is not there is no error.
     func remove(_ name: InterfaceName) throws(NetworkError) {
-        try run(["-d", Self.record(name), "-f"], input: [])
+        try run(["-d", record(name), "-f"], input: [])
     }
 
     func has(_ name: InterfaceName) throws(NetworkError) -> Bool {
         try run(["-i"], input: []).split(whereSeparator: \.isWhitespace)
-            .contains { $0 == Self.record(name) }
+            .contains { $0 == record(name) }
     }
 
     /// INTERFACE.PROGRAM, as resolvconf(8) of Debian asks for.
-    static func record(_ name: InterfaceName) -> String { "\(name).wg" }
+    private func record(_ name: InterfaceName) -> String {
+        ordersByName ? "tun.\(name).wg" : "\(name).wg"
+    }
 
     /// As of resolv.conf(5). Domains that only route have no place there.
     static func input(_ settings: DNSSettings) -> [UInt8] {

@@ -28,6 +28,8 @@ public struct Resolver: Sendable {
         public var resolvConf = "/etc/resolv.conf"
         public var nameServiceSwitch = "/etc/nsswitch.conf"
         public var resolvconfPrograms = ["/usr/sbin/resolvconf", "/sbin/resolvconf"]
+        /// Where it is there, resolvconf is Debian's.
+        public var interfaceOrder = "/etc/resolvconf/interface-order"
         /// Of the D-Bus; nil: the system's.
         public var busAddress: String?
         /// What the file was before: it survives a restart of the host, as the file does (C32).
@@ -46,6 +48,11 @@ public struct Resolver: Sendable {
         ResolvConfFile(
             path: paths.resolvConf, statePath: paths.state,
             lockPath: "\(paths.run)/resolv.conf.lock")
+    }
+
+    private func resolvconf(_ path: String) -> ResolvconfProgram {
+        ResolvconfProgram(
+            path: path, ordersByName: unsafe access(paths.interfaceOrder, F_OK) == 0)
     }
 
     /// Who it is now.
@@ -115,7 +122,7 @@ extension Resolver {
             }
             try client.set(ResolvedLink(settings), index: index)
         case .resolvconf(let path):
-            try ResolvconfProgram(path: path).add(settings, for: name)
+            try resolvconf(path).add(settings, for: name)
         case .file: try file.apply(settings, for: name)
         }
         return manager
@@ -160,7 +167,7 @@ extension Resolver {
             try client.revert(index: index)
         case .resolvconf(let path):
             guard unsafe access(path, X_OK) == 0 else { return }
-            try ResolvconfProgram(path: path).remove(name)
+            try resolvconf(path).remove(name)
         case .file: try file.revert(name)
         }
     }
@@ -171,7 +178,7 @@ extension Resolver {
             guard let client = ResolvedClient(busAddress: paths.busAddress) else { return false }
             return (try? client.link(index: index)) == ResolvedLink(record.settings)
         case .resolvconf(let path):
-            return (try? ResolvconfProgram(path: path).has(name)) ?? false
+            return (try? resolvconf(path).has(name)) ?? false
         case .file: return file.isApplied(record.settings, for: name)
         }
     }

@@ -83,6 +83,7 @@ struct ResolverTests {
         paths.resolvConf = sandbox.at("resolv.conf")
         paths.nameServiceSwitch = sandbox.at("nsswitch.conf")
         paths.resolvconfPrograms = resolvconf.map { [$0] } ?? []
+        paths.interfaceOrder = sandbox.at("interface-order")
         paths.busAddress = "unix:path=\(sandbox.at("no-bus"))"
         paths.state = sandbox.at("state")
         paths.run = sandbox.at("run")
@@ -135,6 +136,17 @@ struct ResolverTests {
         #expect(!sandbox.exists("record-wg0.wg"))
         #expect(sandbox.read("resolv.conf") == "nameserver 198.51.100.53\n")
         #expect(sandbox.read("calls")?.hasPrefix("-a wg0.wg -m 0 -x\n-i\n") == true)
+    }
+
+    @Test func debiansResolvconfAsksOursFirst() throws {
+        sandbox.write("resolvconf", program, mode: 0o755)
+        sandbox.write("interface-order", "lo*\ntun*\neth*\n*\n")
+        let resolver = resolver(resolvconf: sandbox.at("resolvconf"))
+        try resolver.apply(settings, for: wg0, index: 5)
+        #expect(sandbox.exists("record-tun.wg0.wg"))
+        #expect(resolver.current(wg0, index: 5) == settings)
+        try resolver.revert(wg0, index: 5)
+        #expect(!sandbox.exists("record-tun.wg0.wg"))
     }
 
     @Test func case_C33_failureSaysWhyAndLeavesTheHostAlone() throws {
