@@ -66,6 +66,17 @@ static inline void add_link(const char *near, const char *far, int other)
     run(command);
 }
 
+/* Waits for the operational state, which follows the carrier by a work queue (operstates.rst). */
+static inline void await_link_up(const char *name)
+{
+    char command[160];
+    snprintf(command, sizeof command,
+             "for i in $(seq 500); do ip link show %s | grep -q 'state UP' && exit; sleep 0.02; "
+             "done; exit 1",
+             name);
+    run(command);
+}
+
 /*
  *   here  10.77.0.1, .3  fd77::1, ::3  fe80::1              there  10.77.0.2  fd77::2  fe80::2
  *     ngudp0 ─────────────────────────── veth ─────────────────────────── ngudp1
@@ -86,9 +97,13 @@ static inline struct two_hosts make_two_hosts(void)
         "ip addr add fd77::1/64 dev ngudp0 nodad; ip addr add fd77::3/64 dev ngudp0 nodad;"
         "ip addr add fe80::1/64 dev ngudp0 nodad");
     enter(hosts.there);
-    run("ip link set ngudp1 up; ip addr add 10.77.0.2/24 dev ngudp1;"
+    run("ip link set ngudp1 up");
+    /* Until both ends are up, what neighbour discovery sends is lost. */
+    await_link_up("ngudp1");
+    run("ip addr add 10.77.0.2/24 dev ngudp1;"
         "ip addr add fd77::2/64 dev ngudp1 nodad; ip addr add fe80::2/64 dev ngudp1 nodad");
     enter(hosts.here);
+    await_link_up("ngudp0");
     return hosts;
 }
 
