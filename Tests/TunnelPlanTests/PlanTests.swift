@@ -227,7 +227,7 @@ private func desired(
         again.prefixes = [PrefixChange(prefix("10.1.0.0/16"))]
         let misfits: [Change] = [
             .createLink(.kernel), .removeLink, .setDevice(DeviceChange()),
-            .setDevice(DeviceChange(privateKey: secret(7))),
+            .setDevice(DeviceChange(privateKey: secret(7).clamped)),
             .addPeer(PeerChange(publicKey: key(1))),
             .changePeer(PeerChange(publicKey: key(1))), .changePeer(again), .removePeer(key(2)),
             .addAddress(address("10.0.0.1/24")), .removeAddress(address("10.0.0.2/24")),
