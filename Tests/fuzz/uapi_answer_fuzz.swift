@@ -3,6 +3,16 @@
 // the outcome does not depend on how the stream is cut, and what was believed says the same again
 // when a server of ours writes it. Compiled into one module with Sources/WireGuard.
 
+private let sampleKey = String(repeating: "61", count: 32)
+
+let lineSamples = [
+    "", "private_key=\(sampleKey)", "listen_port=51820", "fwmark=16", "public_key=\(sampleKey)",
+    "preshared_key=\(sampleKey)", "protocol_version=1", "endpoint=192.0.2.1:51820",
+    "endpoint=[fe80::1%2]:5", "last_handshake_time_sec=1700000000", "last_handshake_time_nsec=5",
+    "tx_bytes=1", "rx_bytes=2", "persistent_keepalive_interval=25", "allowed_ip=10.0.0.0/8",
+    "allowed_ip=fd00::/64", "errno=0", "errno=-22",
+]
+
 private enum Outcome: Equatable {
     case answer(UAPIAnswer)
     case refused(UAPIAnswerError)
