@@ -10,6 +10,7 @@
 source "$(dirname "$0")/lib.sh"
 
 COMMAND=${COMMAND:-$ROOT/.build/release/nexusguard}
+BACKEND=${BACKEND:-userspace} # kernel: under tools/kernel-vm
 command -v "$COMMAND" >/dev/null || skip "no command at $COMMAND (build it, or set COMMAND)"
 NEXUSGUARD_ENGINE=$(command -v "$ENGINE")
 export NEXUSGUARD_ENGINE
@@ -152,9 +153,9 @@ expect "no key is in it" is_gone grep -qF "$(cat "$WORK/a.key")" "$WORK/out"
 await_as_before
 
 step "up"
-succeed "$A" up "$FILE_A" --backend userspace
+succeed "$A" up "$FILE_A" --backend "$BACKEND"
 expect "it says what it did" grep -qE "^$WA: [0-9]+ changes?$" "$WORK/out"
-succeed "$B" up "$FILE_B" --backend userspace
+succeed "$B" up "$FILE_B" --backend "$BACKEND"
 expect_ping "ping B" "$A" 10.77.0.2
 expect_ping "ping B, IPv6" "$A" fd77::2
 succeed "$A" up "$FILE_A"
@@ -274,7 +275,7 @@ compare_with_wg_quick() { # DESCRIPTION
     in_ns "$A" wg-quick down "$FILE_A" >"$WORK/quick.log" 2>&1
     in_ns "$A" sysctl -qw net.ipv4.conf.all.src_valid_mark=0 # wg-quick leaves it
     wait_until 10 "the engine of wg-quick to end" is_gone in_ns "$A" ip link show "$WA"
-    succeed "$A" up "$FILE_A" --backend userspace
+    succeed "$A" up "$FILE_A" --backend "$BACKEND"
     expect_at_least "lines that are compared" "$(wc -l <"$WORK/quick")" 15
     view >"$WORK/ours"
     expect "the same" diff "$WORK/quick" "$WORK/ours"

@@ -15,6 +15,7 @@
 # Parameters (environment):
 #   ENGINE  the program under test         default: .build/release/nexusguard-engine
 #   PEER    the other end of the tunnel    default: wireguard-go
+# The pseudo-program "kernel" is the kernel's own WireGuard (tools/kernel-vm has one).
 #
 # A test ends with 0 (passed), 77 (skipped, with the reason on its last line) or anything else.
 # It never waits a fixed time: wait_until polls a condition and gives up after a bound.
@@ -95,9 +96,12 @@ expect_at_least() {
     CHECKS=$((CHECKS + 1))
     say "  ok: $1: $2 (at least $3)"
 }
+# An emulated machine (tools/kernel-vm) gets ten times as long.
+PATIENCE=${KERNEL_VM:+10}
+PATIENCE=${PATIENCE:-1}
 # wait_until SECONDS DESCRIPTION COMMAND…
 wait_until() {
-    local deadline=$((SECONDS + $1 + 1)) description=$2
+    local deadline=$((SECONDS + $1 * PATIENCE + 1)) description=$2
     shift 2
     until "$@" >/dev/null 2>&1; do
         ((SECONDS < deadline)) || fail "waited in vain for: $description"
@@ -132,8 +136,16 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 
 [[ $(id -u) -eq 0 ]] || skip "needs root"
-command -v "$ENGINE" >/dev/null || skip "no engine at $ENGINE (build it, or set ENGINE)"
-command -v "$PEER" >/dev/null || skip "no peer program '$PEER' (tools/setup installs wireguard-go)"
+# Whether a program, or the kernel's WireGuard, is there.
+program_exists() {
+    if [[ $1 == kernel ]]; then
+        ip link add "${P}probe" type wireguard 2>/dev/null && ip link del "${P}probe"
+    else
+        command -v "$1" >/dev/null
+    fi
+}
+program_exists "$ENGINE" || skip "no engine at $ENGINE (build it, or set ENGINE)"
+program_exists "$PEER" || skip "no peer program '$PEER' (tools/setup installs wireguard-go)"
 
 # ---- topology ----------------------------------------------------------------------------------
 
@@ -175,6 +187,12 @@ engine_answers() {
 engine_start() {
     local ns=$1 interface=$2 program=$3
     shift 3
+    if [[ $program == kernel ]]; then
+        # Made there: its sockets stay in the namespace in which it was made.
+        run ip -n "$ns" link add "$interface" type wireguard
+        ENGINE_PID[$interface]=kernel:$ns
+        return
+    fi
     say "  $ ($ns) ${program##*/} -f $* $interface"
     # ip netns exec replaces itself: the process id is the engine's own.
     WG_PROCESS_FOREGROUND=1 LOG_LEVEL=${LOG_LEVEL:-error} \
@@ -182,7 +200,14 @@ engine_start() {
     ENGINE_PID[$interface]=$!
     wait_until 10 "${program##*/} to answer on $interface" engine_answers "$ns" "$interface"
 }
-engine_runs() { kill -0 "${ENGINE_PID[$1]}" 2>/dev/null; }
+engine_runs() {
+    local end=${ENGINE_PID[$1]}
+    if [[ $end == kernel:* ]]; then
+        in_ns "${end#kernel:}" ip link show "$1" >/dev/null 2>&1
+    else
+        kill -0 "$end" 2>/dev/null
+    fi
+}
 # engine_ended INTERFACE: true when the process is gone or only waits to be reaped.
 engine_ended() {
     [[ ! -r /proc/${ENGINE_PID[$1]}/stat ]] || [[ $(cut -d' ' -f3 "/proc/${ENGINE_PID[$1]}/stat") == Z ]]
@@ -191,6 +216,12 @@ engine_ended() {
 # shellcheck disable=SC2034 # read by tests
 ENGINE_STATUS=0
 engine_stop() {
+    if [[ ${ENGINE_PID[$1]} == kernel:* ]]; then
+        in_ns "${ENGINE_PID[$1]#kernel:}" ip link del "$1"
+        ENGINE_STATUS=0
+        unset "ENGINE_PID[$1]"
+        return
+    fi
     kill -TERM "${ENGINE_PID[$1]}" 2>/dev/null || true
     engine_reap "$1"
 }
@@ -290,7 +321,7 @@ servers_start() {
 expect_ping() {
     local description=$1 ns=$2 address=$3
     shift 3
-    expect "$description" in_ns "$ns" ping -n -q -c 3 -i 0.05 -W 5 "$@" "$address"
+    expect "$description" in_ns "$ns" ping -n -q -c 3 -i 0.05 -W $((5 * PATIENCE)) "$@" "$address"
 }
 # expect_traffic NAMESPACE ADDRESS MEGABYTES: exact bytes by TCP both ways, UDP of awkward sizes.
 expect_traffic() {
