@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Pitfall 49: a host with several addresses answers from the one that was contacted; when that
-# address goes away the tunnel goes on from another.
+# Pitfall 49 (C34): a host with several addresses answers from the one that was contacted; when
+# that address goes away the tunnel goes on from another.
 #
 #   netns A: PEER $WA  192.0.2.1 2001:db8::1 ═══ netns B: ENGINE $WB  192.0.2.2 (primary) 192.0.2.3
 #                                                           2001:db8::2 (primary) 2001:db8::3
