@@ -11,17 +11,39 @@ enum KeeperStart {
     case always
 }
 
-/// Asks the keeper of `name`.
+/// How often a keeper is asked that ends before it answers, and the pause between, in milliseconds.
+private let attempts = 10
+private let pause: Int64 = 50
+
+/// Asks the keeper of `name`. One that answered `down` to somebody else ends, and may take a
+/// connection with it; one may be killed. Its successor is asked then: what is asked says what
+/// should be, so it may be asked twice.
 func askKeeper<Answer>(
     _ name: InterfaceName, _ start: KeeperStart,
     _ question: (inout KeeperClient) throws(KeeperFailure) -> Answer
 ) throws(Failure) -> Answer {
+    for _ in 1..<attempts {
+        do throws(KeeperFailure) {
+            return try askOnce(name, start, question)
+        } catch {
+            guard error.kind == .notRunning, mayStart(name, start) else { throw Failure(error) }
+        }
+        var nothing = Poller()
+        nothing.wait(milliseconds: pause)
+    }
     do throws(KeeperFailure) {
-        var client = try connect(name, start)
-        return try question(&client)
+        return try askOnce(name, start, question)
     } catch {
         throw Failure(error)
     }
+}
+
+private func askOnce<Answer>(
+    _ name: InterfaceName, _ start: KeeperStart,
+    _ question: (inout KeeperClient) throws(KeeperFailure) -> Answer
+) throws(KeeperFailure) -> Answer {
+    var client = try connect(name, start)
+    return try question(&client)
 }
 
 private func connect(
@@ -30,11 +52,14 @@ private func connect(
     do throws(KeeperFailure) {
         return try KeeperClient.connect(name)
     } catch {
-        guard error.kind == .notRunning, start == .always || start == .whereLeft && isLeft(name)
-        else { throw error }
+        guard error.kind == .notRunning, mayStart(name, start) else { throw error }
     }
     try startKeeper(name)
     return try KeeperClient.connect(name)
+}
+
+private func mayStart(_ name: InterfaceName, _ start: KeeperStart) -> Bool {
+    start == .always || start == .whereLeft && isLeft(name)
 }
 
 /// Whether a keeper has left a tunnel of that name.
