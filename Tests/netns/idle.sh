@@ -6,6 +6,15 @@
 #
 #   netns A: ENGINE $WA [persistent keepalive 2 s]  ═══  netns B: ENGINE $WB
 #
+# It has directories for sockets of its own: an engine watches its own socket's directory, and would
+# wake for those of others.
+[[ -n ${IDLE_RUN:-} || $(id -u) -ne 0 ]] || exec env IDLE_RUN=1 unshare --mount --propagation private "$0"
+if [[ -n ${IDLE_RUN:-} ]]; then
+    mkdir -p /run/wireguard /run/nexusguard /run/netns
+    mount -t tmpfs tmpfs /run/wireguard
+    mount -t tmpfs tmpfs /run/nexusguard
+    mount -t tmpfs tmpfs /run/netns # so that others do not see names that lead nowhere for them
+fi
 # shellcheck source-path=SCRIPTDIR
 source "$(dirname "$0")/lib.sh"
 
