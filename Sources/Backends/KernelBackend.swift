@@ -55,8 +55,17 @@ public struct KernelBackend: Backend, Sendable {
         _ name: InterfaceName, device: DeviceChange, peers: [PeerChange], replacePeers: Bool
     ) throws(BackendError) {
         try asking { () throws(NetworkError) in
-            try KernelWireGuard().apply(
-                name, device: device, peers: peers, replacePeers: replacePeers)
+            let kernel = try KernelWireGuard()
+            do throws(NetworkError) {
+                try kernel.apply(name, device: device, peers: peers, replacePeers: replacePeers)
+            } catch {
+                // Before Linux 6.16 a single prefix cannot be taken away (WGALLOWEDIP_F_REMOVE_ME).
+                guard error.kind == .unsupported, PrefixRemoval.isUsed(in: peers) else {
+                    throw error
+                }
+                let peers = PrefixRemoval.avoided(in: peers, actual: try kernel.snapshot(name))
+                try kernel.apply(name, device: device, peers: peers, replacePeers: replacePeers)
+            }
         }
     }
 

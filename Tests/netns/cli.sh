@@ -74,7 +74,7 @@ host_state() {
     in_ns "$1" ip -6 rule
     in_ns "$1" nft list ruleset
     in_ns "$1" sysctl net.ipv4.conf.all.src_valid_mark
-    find /run/nexusguard /var/run/wireguard -name "$P*" -not -name "*.lock" 2>/dev/null | sort
+    { find /run/nexusguard /var/run/wireguard -name "$P*" -not -name "*.lock" || true; } | sort
 } 2>/dev/null
 steady_state() { host_state "$1" | sed -E 's/ (expires|valid_lft|preferred_lft) [^ ]+//g'; }
 steady_state "$A" >"$WORK/before"

@@ -93,7 +93,7 @@ host_state() {
         in_ns "$A" ip -4 route show table all
         in_ns "$A" ip -6 route show table all
         in_ns "$A" ss -H -l -n -u -x | { grep -F "$P" || true; }
-        find /run/nexusguard /var/run/wireguard -name "$P*" -not -name "*.lock" -not -name "$WB*"
+        find /run/nexusguard /var/run/wireguard -name "$P*" -not -name "*.lock" -not -name "$WB*" || true
     } | normal | sort
 } 2>/dev/null
 neighbours() {
