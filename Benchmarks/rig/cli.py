@@ -96,6 +96,11 @@ def contestants(options):
     return listed
 
 
+def published(command):
+    """A command as a result file shows it: where the checkout lies is nobody's business."""
+    return [word.removeprefix(f"{REPOSITORY}/") for word in command]
+
+
 def environment():
     """What decides the figures besides the programs."""
     uname = os.uname()
@@ -223,7 +228,7 @@ def finish(options, listed, facts, parameters, measurements):
         print(f"FAILED: run {entry['run']} {entry['scenario']} {entry['contestant']}: "
               f"{entry['error']}")
     if options.json:
-        described = [{"name": c.name, "kind": c.kind, "command": list(c.command),
+        described = [{"name": c.name, "kind": c.kind, "command": published(c.command),
                       "version": c.version()} for c in listed]
         content = report.document(facts, parameters, described, measurements, rows,
                                   options.against)

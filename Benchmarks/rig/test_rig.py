@@ -255,6 +255,11 @@ class Options(unittest.TestCase):
                                                                        ("-c", "a b")))
         self.assertTrue(os.path.isabs(shell.command[0]))
 
+    def test_a_result_file_does_not_tell_where_the_checkout_lies(self):
+        inside = str(cli.REPOSITORY / ".build/release/nexusguard-engine")
+        self.assertEqual(cli.published((inside, "--spin", "/elsewhere")),
+                         [".build/release/nexusguard-engine", "--spin", "/elsewhere"])
+
     def test_contestant_nonsense_is_refused(self):
         for text in ("sh", "=sh", "x=", "x=/no/such/program"):
             with self.assertRaises(ValueError):
