@@ -49,6 +49,9 @@ let package = Package(
         .systemLibrary(name: "CSodium", path: "CSources/CSodium", pkgConfig: "libsodium"),
         .target(
             name: "Crypto", dependencies: ["CSodium", "WireGuard"], swiftSettings: swiftSettings),
+        // Owner of SQLite.
+        .systemLibrary(name: "CSQLite", path: "CSources/CSQLite", pkgConfig: "sqlite3"),
+        .target(name: "SQLite", dependencies: ["CSQLite"], swiftSettings: swiftSettings),
         // Owner of the CTunnel handle.
         .target(
             name: "TunnelEngine", dependencies: ["CTunnel", "WireGuard"],
@@ -98,6 +101,7 @@ let package = Package(
         .testTarget(
             name: "CryptoTests", dependencies: ["Crypto", "WireGuard"],
             swiftSettings: swiftSettings),
+        .testTarget(name: "SQLiteTests", dependencies: ["SQLite"], swiftSettings: swiftSettings),
         .testTarget(
             name: "HostProcessTests", dependencies: ["HostProcess"], swiftSettings: swiftSettings),
         .testTarget(
