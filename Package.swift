@@ -45,10 +45,16 @@ let package = Package(
 
         // Values and texts; no platform in it.
         .target(name: "WireGuard", swiftSettings: swiftSettings),
-        // Owner of libsodium for programs that are no data path: keys are made here.
+        // Owner of libsodium and libcrypto for programs that are no data path.
         .systemLibrary(name: "CSodium", path: "CSources/CSodium", pkgConfig: "libsodium"),
+        .systemLibrary(name: "CCrypto", path: "CSources/CCrypto", pkgConfig: "libcrypto"),
         .target(
-            name: "Crypto", dependencies: ["CSodium", "WireGuard"], swiftSettings: swiftSettings),
+            name: "Crypto", dependencies: ["CCrypto", "CSodium", "WireGuard"],
+            swiftSettings: swiftSettings),
+        // What device and hub say to each other; no platform in it.
+        .target(
+            name: "ControlAPI", dependencies: ["Crypto", "WireGuard"],
+            swiftSettings: swiftSettings),
         // Owner of SQLite.
         .systemLibrary(name: "CSQLite", path: "CSources/CSQLite", pkgConfig: "sqlite3"),
         .target(name: "SQLite", dependencies: ["CSQLite"], swiftSettings: swiftSettings),
@@ -102,6 +108,9 @@ let package = Package(
             name: "CryptoTests", dependencies: ["Crypto", "WireGuard"],
             swiftSettings: swiftSettings),
         .testTarget(name: "SQLiteTests", dependencies: ["SQLite"], swiftSettings: swiftSettings),
+        .testTarget(
+            name: "ControlAPITests", dependencies: ["ControlAPI", "Crypto", "WireGuard"],
+            swiftSettings: swiftSettings),
         .testTarget(
             name: "HostProcessTests", dependencies: ["HostProcess"], swiftSettings: swiftSettings),
         .testTarget(

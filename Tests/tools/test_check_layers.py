@@ -9,6 +9,7 @@ TOOL = Path(__file__).resolve().parents[2] / "tools" / "check-layers"
 
 GOOD = {
     "Sources/WireGuard/Key.swift": "// import Foundation, unsafe\nlet text = \"unsafe import\"\n",
+    "Sources/ControlAPI/Wire.swift": "import FoundationEssentials\nimport Crypto\n",
     "Sources/TunnelEngine/Engine.swift":
         "internal import CTunnel\nimport WireGuard\nimport Glibc\nfunc f() { unsafe g() }\n",
     "Sources/HostProcess/Host.swift": "private import CHostProcess\nimport Synchronization\n",
@@ -26,6 +27,8 @@ GOOD = {
 BREACHES = [
     ("Sources/WireGuard/Bad.swift", "let a = 1\nimport Foundation\n", 2, "Foundation"),
     ("Sources/WireGuard/Bad.swift", "import FoundationEssentials\n", 1, "FoundationEssentials"),
+    ("Sources/ControlAPI/Bad.swift", "import Foundation\n", 1, "Foundation"),
+    ("Sources/ControlAPI/Bad.swift", "import CCrypto\n", 1, "not CCrypto"),
     ("Sources/WireGuard/Bad.swift", "import Glibc\n", 1, "import Glibc"),
     ("Sources/WireGuard/Bad.swift", "@preconcurrency import CTunnel\n", 1, "not CTunnel"),
     ("Sources/WireGuard/Bad.swift", "public import TunnelEngine\n", 1, "not TunnelEngine"),
