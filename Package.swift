@@ -77,6 +77,21 @@ let package = Package(
             name: "HostNetwork",
             dependencies: ["CNFTables", "CNetlink", "CSystemd", "TunnelPlan", "WireGuard"],
             swiftSettings: swiftSettings),
+        // Owner of HTTP: libmicrohttpd serves, libcurl asks.
+        .systemLibrary(
+            name: "CMicroHTTPD", path: "CSources/CMicroHTTPD", pkgConfig: "libmicrohttpd"),
+        .systemLibrary(name: "CGnuTLS", path: "CSources/CGnuTLS", pkgConfig: "gnutls"),
+        .target(
+            name: "CCurl",
+            path: "CSources/CCurl",
+            cSettings: cSettings,
+            linkerSettings: [
+                .linkedLibrary("curl"), .linkedLibrary("ssl"), .linkedLibrary("crypto"),
+            ]),
+        .target(
+            name: "HTTP",
+            dependencies: ["CCurl", "CGnuTLS", "CMicroHTTPD", "HostProcess", "WireGuard"],
+            swiftSettings: swiftSettings),
         // Who moves the packets: the kernel or the engine.
         .target(
             name: "Backends",
@@ -113,6 +128,9 @@ let package = Package(
             swiftSettings: swiftSettings),
         .testTarget(
             name: "HostProcessTests", dependencies: ["HostProcess"], swiftSettings: swiftSettings),
+        .testTarget(
+            name: "HTTPTests", dependencies: ["HTTP", "HostProcess", "WireGuard"],
+            exclude: ["misbehaving_server.py"], swiftSettings: swiftSettings),
         .testTarget(
             name: "nexusguardTests", dependencies: ["nexusguard", "Crypto", "WireGuard"],
             swiftSettings: swiftSettings),

@@ -12,18 +12,20 @@ public struct LocalPeer: Equatable, Sendable {
     public var isRoot: Bool { user == 0 }
     /// The user that this process runs as.
     public var isSelf: Bool { user == geteuid() }
-}
 
-extension Descriptor {
-    /// nil when the kernel does not tell.
-    public var localPeer: LocalPeer? {
+    /// Of a connected socket that somebody else owns. nil when it is no unix socket, or the kernel
+    /// does not tell.
+    public static func of(socket number: Int32) -> LocalPeer? {
         var peer = host_peer()
         guard unsafe host_peer_identify(number, &peer) == 0 else { return nil }
+        // What the kernel says of sockets of other families.
+        guard peer.user != .max else { return nil }
         return LocalPeer(
-            process: peer.process, user: peer.user, groups: [peer.group] + supplementaryGroups())
+            process: peer.process, user: peer.user,
+            groups: [peer.group] + supplementaryGroups(number))
     }
 
-    private func supplementaryGroups() -> [UInt32] {
+    private static func supplementaryGroups(_ number: Int32) -> [UInt32] {
         var groups = [UInt32](repeating: 0, count: 64)
         while true {
             let count = unsafe host_peer_groups(number, &groups, groups.count)
@@ -31,6 +33,11 @@ extension Descriptor {
             groups = [UInt32](repeating: 0, count: count)
         }
     }
+}
+
+extension Descriptor {
+    /// nil when the kernel does not tell.
+    public var localPeer: LocalPeer? { LocalPeer.of(socket: number) }
 }
 
 extension Host {
