@@ -55,6 +55,13 @@ let package = Package(
         .target(
             name: "ControlAPI", dependencies: ["Crypto", "WireGuard"],
             swiftSettings: swiftSettings),
+        // Owner of the machine's id and the journal.
+        .target(name: "Systemd", dependencies: ["CSystemd"], swiftSettings: swiftSettings),
+        // Secrets, last good configuration, logs.
+        .target(
+            name: "Storage",
+            dependencies: ["Crypto", "HostProcess", "SQLite", "Systemd", "WireGuard"],
+            swiftSettings: swiftSettings),
         // Owner of SQLite.
         .systemLibrary(name: "CSQLite", path: "CSources/CSQLite", pkgConfig: "sqlite3"),
         .target(name: "SQLite", dependencies: ["CSQLite"], swiftSettings: swiftSettings),
@@ -112,7 +119,7 @@ let package = Package(
         .executableTarget(
             name: "nexusguard",
             dependencies: [
-                "Keeper", "LiveHost", "Backends", "Crypto", "HostProcess", "TunnelPlan",
+                "Keeper", "LiveHost", "Backends", "Crypto", "HostProcess", "Storage", "TunnelPlan",
                 "WireGuard",
             ],
             swiftSettings: swiftSettings),
@@ -121,6 +128,10 @@ let package = Package(
             name: "WireGuardTests", dependencies: ["WireGuard"], swiftSettings: swiftSettings),
         .testTarget(
             name: "CryptoTests", dependencies: ["Crypto", "WireGuard"],
+            swiftSettings: swiftSettings),
+        .testTarget(
+            name: "StorageTests",
+            dependencies: ["Crypto", "HostProcess", "SQLite", "Storage", "WireGuard"],
             swiftSettings: swiftSettings),
         .testTarget(name: "SQLiteTests", dependencies: ["SQLite"], swiftSettings: swiftSettings),
         .testTarget(

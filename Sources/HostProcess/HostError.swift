@@ -14,6 +14,8 @@ public struct HostError: Error, Equatable, Sendable, CustomStringConvertible {
     }
 
     public var kind: ErrorKind { ErrorKind(errno: errno) }
+    /// The file system has no room, or the user's share of it is used up.
+    public var isFull: Bool { errno == ENOSPC || errno == EDQUOT }
 }
 
 /// What an errno means for an exit code.

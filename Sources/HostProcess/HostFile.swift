@@ -92,49 +92,24 @@ extension HostFile {
     public static func write(
         _ bytes: [UInt8], to path: String, replacing: Bool
     ) throws(HostError) {
-        let slash = path.lastIndex(of: "/")
-        let directory = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
-        let name = slash.map { String(path[path.index(after: $0)...]) } ?? path
-        var template = Array("\(directory)/.\(name).XXXXXX".utf8CString)
-        let number = unsafe template.withUnsafeMutableBufferPointer { buffer in
-            unsafe mkstemp(buffer.baseAddress!)  // 0600
-        }
-        guard number >= 0 else { throw HostError(writing: path, errno) }
-        _ = fcntl(number, F_SETFD, FD_CLOEXEC)
-        let temporary = string(fromC: template)
-        let failure = fill(number, bytes)
-        close(number)
-        let result = failure != 0 ? failure : publish(temporary, as: path, replacing: replacing)
-        guard result == 0 else {
-            unsafe unlink(temporary)
-            throw HostError(writing: path, result)
-        }
-        synchronise(directory)
-    }
-
-    /// An errno or 0.
-    private static func fill(_ number: Int32, _ bytes: [UInt8]) -> Int32 {
-        let failure = writeWhole(number, bytes)
-        if failure != 0 { return failure }
-        return fsync(number) == 0 ? 0 : errno
-    }
-
-    private static func publish(
-        _ temporary: String, as path: String, replacing: Bool
-    ) -> Int32 {
-        if replacing { return unsafe rename(temporary, path) == 0 ? 0 : errno }
+        let (directory, name) = split(path)
+        let random = String(UInt64.random(in: .min ... .max), radix: 36)
+        let temporary = ".\(name).\(random)"
         // Unlike rename(2), link(2) never replaces.
-        guard unsafe link(temporary, path) == 0 else { return errno }
-        unsafe unlink(temporary)
-        return 0
+        let publication: [FileOperation] =
+            replacing
+            ? [.rename(temporary, to: name)]
+            : [.link(temporary, to: name), .remove(temporary)]
+        let operations =
+            [.create(temporary, bytes), .synchronise(temporary)] + publication
+            + [.synchroniseDirectory]
+        try FileOperation.perform(operations, in: directory, writing: path)
     }
 
-    /// A name survives a power failure only with its directory (fsync(2)).
-    private static func synchronise(_ directory: String) {
-        let number = unsafe open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard number >= 0 else { return }
-        fsync(number)
-        close(number)
+    private static func split(_ path: String) -> (directory: String, name: String) {
+        guard let slash = path.lastIndex(of: "/") else { return (".", path) }
+        let directory = slash == path.startIndex ? "/" : String(path[..<slash])
+        return (directory, String(path[path.index(after: slash)...]))
     }
 
     /// Makes it (`permissions` as in chmod(1)) unless it is there.
@@ -165,7 +140,7 @@ func writeWhole(_ number: Int32, _ bytes: [UInt8]) -> Int32 {
 }
 
 extension HostError {
-    fileprivate init(reading name: String, _ errno: Int32) {
+    init(reading name: String, _ errno: Int32) {
         let advice =
             switch errno {
             case ENOENT: "; check the name"
@@ -176,7 +151,7 @@ extension HostError {
         self.init(errno: errno, "cannot read \(name): \(textOfErrno(errno))\(advice)")
     }
 
-    fileprivate init(writing name: String, _ errno: Int32) {
+    init(writing name: String, _ errno: Int32) {
         let advice =
             switch errno {
             case ENOENT: "; make its directory first"

@@ -204,7 +204,9 @@ extension Database {
         _ body: () throws(Failure) -> Result
     ) throws(Failure) -> Result {
         guard depth == 0 else { return try body() }
-        try wrapping(as: Failure.self) { () throws(SQLiteError) in try self.execute("BEGIN DEFERRED") }
+        try wrapping(as: Failure.self) { () throws(SQLiteError) in
+            try self.execute("BEGIN DEFERRED")
+        }
         depth += 1
         defer {
             depth -= 1

@@ -19,6 +19,12 @@ public struct JSONWriter {
         text.append(decimal: value)
     }
 
+    public mutating func number(_ key: String? = nil, signed value: Int64) {
+        separate(key)
+        if value < 0 { text.append(UInt8(ascii: "-")) }
+        text.append(decimal: value.magnitude)
+    }
+
     public mutating func null(_ key: String? = nil) {
         separate(key)
         text.append("null")

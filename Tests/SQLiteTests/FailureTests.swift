@@ -113,7 +113,10 @@ import Testing
         let database = try Database(path)
         let failure = #expect(throws: SQLiteError.self) {
             // The check itself may fail, or list what it found.
-            guard try database.integrityCheck().isEmpty else { _ = try sum(database); return }
+            guard try database.integrityCheck().isEmpty else {
+                _ = try sum(database)
+                return
+            }
         }
         #expect(failure?.kind == .corrupt)
     }
@@ -124,7 +127,8 @@ import Testing
 
     @Test func aRowWhoseParentIsGoneIsFound() throws {
         let database = try Database(path)
-        try database.execute("CREATE TABLE p (x INTEGER PRIMARY KEY); CREATE TABLE c (x REFERENCES p)")
+        try database.execute(
+            "CREATE TABLE p (x INTEGER PRIMARY KEY); CREATE TABLE c (x REFERENCES p)")
         try database.execute("PRAGMA foreign_keys = OFF; INSERT INTO c VALUES (9)")
         #expect(
             try database.integrityCheck()

@@ -161,6 +161,15 @@ void host_log_open(enum host_log_target target, const char *program, const char 
 /* `priority` as in syslog(3). */
 void host_log(int priority, const char *line);
 
+/* ---- time (universal_time.c) ---------------------------------------------------------------- */
+
+#define HOST_TIME_CAPACITY 32
+
+/* Milliseconds since 1970 as "2026-01-31T23:59:59.123Z". */
+void host_time_text(int64_t milliseconds, char text[HOST_TIME_CAPACITY]);
+/* The same from a date, with or without a time, a fraction and an offset; false when it is none. */
+bool host_time_parse(const char *text, int64_t *milliseconds);
+
 /* ---- small things the Swift importer cannot express ---------------------------------------- */
 
 void host_set_umask(void); /* 077 */
