@@ -116,6 +116,8 @@ let package = Package(
                 "WireGuard",
             ],
             swiftSettings: swiftSettings),
+        // Keeps a tunnel in step with what a control server wants.
+        .target(name: "Agent", swiftSettings: swiftSettings),
         .executableTarget(
             name: "nexusguard",
             dependencies: [
@@ -175,6 +177,7 @@ let package = Package(
             name: "LiveHostTests",
             dependencies: ["HostNetwork", "HostProcess", "LiveHost", "TunnelPlan", "WireGuard"],
             swiftSettings: swiftSettings),
+        .testTarget(name: "AgentTests", dependencies: ["Agent"], swiftSettings: swiftSettings),
         .testTarget(
             name: "TunnelPlanTests", dependencies: ["TunnelPlan", "WireGuard"],
             swiftSettings: swiftSettings),

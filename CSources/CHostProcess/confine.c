@@ -43,7 +43,7 @@ bool host_has_net_admin(void)
     return effective(CAP_NET_ADMIN);
 }
 
-static int thread_count(void)
+int thread_count(void)
 {
     DIR *tasks = opendir("/proc/self/task");
     if (!tasks)
@@ -56,7 +56,7 @@ static int thread_count(void)
 }
 
 /* A crash must not write keys to a disk, and nobody may attach: core(5), prctl(2). */
-static int forbid_dumps(void)
+int forbid_dumps(void)
 {
     struct rlimit none = {0, 0};
     if (setrlimit(RLIMIT_CORE, &none) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)

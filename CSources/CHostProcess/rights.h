@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two filters of host_confine(). Both need no_new_privs set and hold for the calling thread and
- * all it starts. */
+/* Shared by those who give up rights. The two filters need no_new_privs set and hold for the
+ * calling thread and all it starts. */
 #ifndef CHOSTPROCESS_RIGHTS_H
 #define CHOSTPROCESS_RIGHTS_H
+
+/* Of this process, or a negative errno. */
+int thread_count(void);
+
+/* No core files, and nobody attaches. 0 or a negative errno. */
+int forbid_dumps(void);
 
 /* No file access but removing names beneath `removable` (NULL-terminated); no TCP; no signal to
  * and no abstract socket of another process, as far as the kernel knows these. Returns the ABI

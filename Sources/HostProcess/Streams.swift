@@ -56,4 +56,10 @@ extension Host {
         unsafe clock_gettime(CLOCK_REALTIME, &now)
         return (Int64(now.tv_sec), UInt32(now.tv_nsec))
     }
+
+    /// Milliseconds since 1970, of the wall clock.
+    public static func wallMilliseconds() -> Int64 {
+        let now = wallClock()
+        return now.seconds * 1000 + Int64(now.nanoseconds) / 1_000_000
+    }
 }

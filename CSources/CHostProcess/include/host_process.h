@@ -3,8 +3,8 @@
  * CHostProcess: what a program needs to live on a Linux host — becoming a daemon, giving up rights,
  * local sockets, signals, log. Nothing here knows WireGuard.
  *
- * Thread-safety: everything up to and including host_confine() belongs to the time before the first
- * thread; host_log() may be called from any thread; the rest from one thread at a time.
+ * Thread-safety: everything up to and including host_become_user() belongs to the time before the
+ * first thread; host_log() may be called from any thread; the rest from one thread at a time.
  *
  * Errors: functions that can fail return 0 (or a descriptor) or a negative errno. Where there is an
  * `error_text` (HOST_ERROR_CAPACITY bytes) it then holds one line that names what was tried, on
@@ -44,7 +44,7 @@ int host_daemonise(const char *program);
 int host_report_ready(int report_fd);
 void host_report_failure(int report_fd, uint8_t exit_code, const char *line);
 
-/* ---- rights (confine.c, landlock.c, seccomp_filter.c) -------------------------------------- */
+/* ---- rights (confine.c, landlock.c, seccomp_filter.c, user.c) ------------------------------ */
 
 bool host_has_net_admin(void);
 
@@ -60,6 +60,13 @@ struct host_confinement {
  * the kernel has no Landlock the directory is not checked). -EBUSY: threads already exist.
  */
 int host_confine(const char *const *removable, struct host_confinement *result, char *error_text);
+
+/*
+ * Becomes `user` with `group` and the groups of `name` in group(5), without any capability, for
+ * good: no_new_privs, no core dumps. Started without user id 0, only gives up what there is.
+ * -EBUSY: threads already exist.
+ */
+int host_become_user(const char *name, uid_t user, gid_t group, char *error_text);
 
 /* ---- local sockets (local_socket.c) -------------------------------------------------------- */
 
@@ -151,6 +158,18 @@ ptrdiff_t host_peer_groups(int fd, uint32_t *groups, size_t capacity);
 int host_boot_timer_open(void);
 /* Milliseconds since boot; negative: never. */
 void host_boot_timer_set(int fd, int64_t milliseconds);
+
+/* ---- wake-ups (wakeup.c) -------------------------------------------------------------------- */
+
+/* A descriptor that is readable from `raise` to `clear`, or a negative errno. `raise` may be called
+ * from any thread. */
+int host_wakeup_open(void);
+void host_wakeup_raise(int fd);
+void host_wakeup_clear(int fd);
+
+/* A descriptor that is readable when addresses or routes of this host changed (rtnetlink(7)), or a
+ * negative errno. Needs no right. */
+int host_network_changes_open(void);
 
 /* ---- log (log.c) --------------------------------------------------------------------------- */
 

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Another key without a lost packet (docs/control-api.md, POST /api/v1/device/rotate): the hub knows
+// the new key before the device uses it, and the old one goes after the new one has carried data.
+
+/// Which of the device's keys a tunnel is to have.
+public enum KeyChoice: String, Equatable, Sendable {
+    case current
+    /// The one that may become the current one.
+    case next
+}
+
+public struct Rotation: Equatable, Sendable {
+    public enum Step: Equatable, Sendable {
+        case none
+        /// A key is made and stored, the hub is asked.
+        case asking
+        /// The hub knows the new key; the keeper is asked to use it.
+        case switching
+        /// The new key is in use and has to show a handshake.
+        case trying(until: Moment)
+        /// No handshake came: the keeper is asked to use the old key again.
+        case returning
+    }
+
+    /// How long the new key may take for its first handshake. Milliseconds.
+    public static let trialSpan: Int64 = 30_000
+
+    public private(set) var step = Step.none
+    /// The handshake that was the latest before the switch, in seconds since 1970, and the time of
+    /// the switch: what is not newer proves nothing.
+    private var handshakeBefore: Int64?
+    private var switchedAt: Int64 = 0
+
+    public init() {}
+
+    /// The key that is to be applied now.
+    public var key: KeyChoice {
+        switch step {
+        case .none, .asking, .returning: .current
+        case .switching, .trying: .next
+        }
+    }
+
+    public var deadline: Moment? {
+        if case .trying(let until) = step { return until }
+        return nil
+    }
+
+    /// False: one is under way already.
+    mutating func begin() -> Bool {
+        guard step == .none else { return false }
+        step = .asking
+        return true
+    }
+
+    /// False: nobody asked.
+    mutating func accepted() -> Bool {
+        guard step == .asking else { return false }
+        step = .switching
+        return true
+    }
+
+    mutating func refused() { if step == .asking { step = .none } }
+
+    /// A start with a key that the hub had accepted and that was not proved: it is tried again.
+    mutating func resume() { step = .switching }
+
+    /// The keeper has done what it was asked.
+    mutating func applied(
+        _ key: KeyChoice, at now: Moment, wallSeconds: Int64, lastHandshake: Int64?
+    ) {
+        switch (step, key) {
+        case (.switching, .next):
+            step = .trying(until: now + Self.trialSpan)
+            handshakeBefore = lastHandshake
+            switchedAt = wallSeconds
+        case (.returning, .current): step = .none
+        default: break
+        }
+    }
+
+    /// The keeper could not use the new key: nothing has changed.
+    mutating func switchFailed() { if step == .switching { step = .none } }
+
+    /// True: the new key is proved.
+    mutating func noted(lastHandshake: Int64?) -> Bool {
+        guard case .trying = step, let lastHandshake, lastHandshake != handshakeBefore,
+            lastHandshake >= switchedAt
+        else { return false }
+        step = .none
+        return true
+    }
+
+    /// True: it is time to return to the old key.
+    mutating func hasFailed(at now: Moment) -> Bool {
+        guard case .trying(let until) = step, now >= until else { return false }
+        step = .returning
+        return true
+    }
+}
