@@ -3,6 +3,8 @@
 #include "include/host_process.h"
 #include <errno.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 int host_peer_identify(int fd, struct host_peer *peer)
 {
@@ -22,4 +24,16 @@ ptrdiff_t host_peer_groups(int fd, uint32_t *groups, size_t capacity)
     if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &length) < 0 && errno != ERANGE)
         return -errno;
     return (ptrdiff_t)(length / sizeof *groups);
+}
+
+int host_peer_process_open(int fd)
+{
+    struct host_peer peer;
+    int failure = host_peer_identify(fd, &peer);
+    if (failure < 0)
+        return failure;
+    if (peer.process == getpid())
+        return -EINVAL;
+    int process = (int)syscall(SYS_pidfd_open, (pid_t)peer.process, 0);
+    return process < 0 ? -errno : process;
 }

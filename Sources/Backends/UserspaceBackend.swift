@@ -117,6 +117,7 @@ public struct UserspaceBackend: Backend, Sendable {
             if case .connection(let error) = error, error.isNobodyListening { return }
             throw error.error("end \(name)", path: socket(name))
         }
+        let process = connection.peerProcess
         do throws(HostError) {
             // Servers end when their socket's name goes (pitfall 62), as wg-quick(8) makes them.
             try HostFile.remove(socket(name))
@@ -125,6 +126,8 @@ public struct UserspaceBackend: Backend, Sendable {
                 error.kind == .noPermission ? .permission : .other, "cannot end \(name): \(error)")
         }
         try awaitEnd(of: connection, name, deadline)
+        // What it made goes with its process, after the connection.
+        if let process { try wait(for: process, name, deadline) }
     }
 
     /// The server's end closes the connection that it never read from.
@@ -132,17 +135,25 @@ public struct UserspaceBackend: Backend, Sendable {
         of connection: borrowing Descriptor, _ name: InterfaceName, _ deadline: Int64
     ) throws(BackendError) {
         var buffer = [UInt8](repeating: 0, count: 256)
-        var poller = Poller()
         while true {
+            try wait(for: connection, name, deadline)
+            if case .ended = connection.read(into: &buffer) { return }
+        }
+    }
+
+    /// Until there is something to read.
+    private func wait(
+        for descriptor: borrowing Descriptor, _ name: InterfaceName, _ deadline: Int64
+    ) throws(BackendError) {
+        var poller = Poller()
+        let entry = poller.add(descriptor.number)
+        while !poller.isReadable(entry) {
             let rest = deadline - Host.monotonicMilliseconds()
             guard rest > 0 else {
                 throw UAPIClient.Failure.timeout(limits.total)
                     .error("end \(name)", path: socket(name))
             }
-            poller.removeAll()
-            poller.add(connection.number)
             poller.wait(milliseconds: rest)
-            if case .ended = connection.read(into: &buffer) { return }
         }
     }
 

@@ -38,6 +38,13 @@ public struct LocalPeer: Equatable, Sendable {
 extension Descriptor {
     /// nil when the kernel does not tell.
     public var localPeer: LocalPeer? { LocalPeer.of(socket: number) }
+
+    /// Readable once the process at the other end has ended; nil when that is this process, or has
+    /// ended already, or the kernel does not tell.
+    public var peerProcess: Descriptor? {
+        let process = host_peer_process_open(number)
+        return process < 0 ? nil : Descriptor(owning: process)
+    }
 }
 
 extension Host {

@@ -151,6 +151,9 @@ int host_peer_identify(int fd, struct host_peer *peer);
 /* Its supplementary groups; how many there are, which may be more than fit: then none is filled in.
  * Negative errno. */
 ptrdiff_t host_peer_groups(int fd, uint32_t *groups, size_t capacity);
+/* A descriptor that is readable once the other side's process has ended (pidfd_open(2)), or a
+ * negative errno: EINVAL when that process is this one. */
+int host_peer_process_open(int fd);
 
 /* ---- alarm (boot_timer.c) ------------------------------------------------------------------ */
 
