@@ -107,6 +107,12 @@ extension FirewallListing {
             case .clamp: settings.clampsSegmentSize = true
             case .protect(let address): settings.protectedAddresses.append(address)
             case .saveMark(let mark), .restoreMark(let mark): settings.fullTunnelMark = mark
+            case .own(let address): settings.ownAddresses.append(address)
+            case .forward(let forward), .source(let forward):
+                // One rule for each port where they are led to others.
+                if !settings.forwards.contains(forward) { settings.forwards.append(forward) }
+            case .masquerade: settings.masquerades = true
+            case .noteArrival(let mark), .markAnswer(let mark): settings.answerMark = mark
             }
         }
         return settings

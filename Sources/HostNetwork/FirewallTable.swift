@@ -21,6 +21,14 @@ struct FirewallTable: Equatable {
         case protect(InterfaceAddress)
         case saveMark(UInt32)
         case restoreMark(UInt32)
+        /// Nothing is forwarded that peers ask of this address.
+        case own(InterfaceAddress)
+        case forward(PortForward)
+        /// The address under which forwarded connections enter the tunnel.
+        case source(PortForward)
+        case masquerade
+        case noteArrival(UInt32)
+        case markAnswer(UInt32)
     }
 
     struct Chain: Equatable {
@@ -49,20 +57,21 @@ struct FirewallTable: Equatable {
     init(_ settings: FirewallSettings, for interface: InterfaceName) {
         name = Self.name(for: interface)
         let link = "\"\(interface)\""
-        chains = [
-            Chain(
-                name: "forward", header: Self.header("forward", "mangle"),
-                rules: settings.clampsSegmentSize ? Self.clamp(link) : []),
-            Chain(
-                name: "protect", header: Self.header("prerouting", "raw"),
-                rules: settings.protectedAddresses.map { Self.protect($0, link) }),
-            Chain(
-                name: "restore", header: Self.header("prerouting", "mangle"),
-                rules: settings.fullTunnelMark.map { [Self.restore($0)] } ?? []),
-            Chain(
-                name: "save", header: Self.header("postrouting", "mangle"),
-                rules: settings.fullTunnelMark.map { [Self.save($0)] } ?? []),
-        ].filter { !$0.rules.isEmpty }
+        chains =
+            [
+                Chain(
+                    name: "forward", header: Self.header("forward", "mangle"),
+                    rules: settings.clampsSegmentSize ? Self.clamp(link) : []),
+                Chain(
+                    name: "protect", header: Self.header("prerouting", "raw"),
+                    rules: settings.protectedAddresses.map { Self.protect($0, link) }),
+                Chain(
+                    name: "restore", header: Self.header("prerouting", "mangle"),
+                    rules: settings.fullTunnelMark.map { [Self.restore($0)] } ?? []),
+                Chain(
+                    name: "save", header: Self.header("postrouting", "mangle"),
+                    rules: settings.fullTunnelMark.map { [Self.save($0)] } ?? []),
+            ].filter { !$0.rules.isEmpty } + Self.gatewayChains(settings, link)
     }
 
     private static func header(_ hook: String, _ priority: String) -> String {
@@ -107,7 +116,7 @@ struct FirewallTable: Equatable {
     }
 
     /// As libnftables prints a mark.
-    private static func hexadecimal(_ mark: UInt32) -> String {
+    static func hexadecimal(_ mark: UInt32) -> String {
         let digits = String(mark, radix: 16)
         return "0x" + String(repeating: "0", count: 8 - digits.count) + digits
     }
@@ -154,6 +163,12 @@ extension FirewallTable.Role: CustomStringConvertible {
         case .protect(let address): "protect \(address)"
         case .saveMark(let mark): "save \(mark)"
         case .restoreMark(let mark): "restore \(mark)"
+        case .own(let address): "own \(address)"
+        case .forward(let forward): "forward \(forward.words)"
+        case .source(let forward): "source \(forward.words)"
+        case .masquerade: "masquerade"
+        case .noteArrival(let mark): "note \(mark)"
+        case .markAnswer(let mark): "answer \(mark)"
         }
     }
 
@@ -161,16 +176,29 @@ extension FirewallTable.Role: CustomStringConvertible {
         let words = text.split(separator: " ", omittingEmptySubsequences: false)
         switch (words.first, words.count) {
         case ("clamp", 1): self = .clamp
-        case ("protect", 2):
-            guard let prefix = Array(words[1].utf8).withInterfaceAddress else { return nil }
-            self = .protect(prefix)
-        case ("save", 2):
+        case ("masquerade", 1): self = .masquerade
+        case ("protect", 2), ("own", 2):
+            guard let address = Array(words[1].utf8).withInterfaceAddress else { return nil }
+            self = words[0] == "own" ? .own(address) : .protect(address)
+        case ("save", 2), ("restore", 2), ("note", 2), ("answer", 2):
             guard let mark = UInt32(words[1]) else { return nil }
-            self = .saveMark(mark)
-        case ("restore", 2):
-            guard let mark = UInt32(words[1]) else { return nil }
-            self = .restoreMark(mark)
+            self.init(words[0], mark)
+        case ("forward", 6), ("source", 6):
+            guard let forward = PortForward(words: String(text.dropFirst(words[0].count + 1)))
+            else {
+                return nil
+            }
+            self = words[0] == "forward" ? .forward(forward) : .source(forward)
         default: return nil
+        }
+    }
+
+    private init(_ word: Substring, _ mark: UInt32) {
+        switch word {
+        case "save": self = .saveMark(mark)
+        case "restore": self = .restoreMark(mark)
+        case "note": self = .noteArrival(mark)
+        default: self = .markAnswer(mark)
         }
     }
 }

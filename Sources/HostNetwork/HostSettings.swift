@@ -53,6 +53,8 @@ public struct HostSettings: Sendable {
     private func path(_ setting: HostSetting) -> String {
         switch setting {
         case .sourceValidMark: "\(root)/net/ipv4/conf/all/src_valid_mark"
+        case .forwardsIPv4: "\(root)/net/ipv4/ip_forward"
+        case .forwardsIPv6: "\(root)/net/ipv6/conf/all/forwarding"
         }
     }
 

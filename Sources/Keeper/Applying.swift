@@ -11,6 +11,8 @@ struct ApplyWork: Equatable, Sendable {
         case reverted
         /// The keeper before this one died half way.
         case resumed
+        /// The machine began.
+        case booted
     }
 
     enum Stage: Equatable, Sendable {
@@ -44,6 +46,10 @@ extension Reconciler {
         _ id: RequestID, _ intent: Intent, _ options: ApplyOptions, _ now: Moment
     ) -> [Action] {
         guard case .none = work else { return [.answer(id, .failure(busy))] }
+        var intent = intent
+        // The newest of what is there, or the file would bring back an old one.
+        intent.isPersistent =
+            intent.isPersistent || boot.intent != nil || stored.pending?.isPersistent == true
         if intent.hooks == .refuse, !intent.configuration.interface.hooks.isEmpty {
             let message =
                 "the configuration of \(name) has \(intent.configuration.interface.hooks.count) "
@@ -103,9 +109,11 @@ extension Reconciler {
     }
 
     private func document(of apply: ApplyWork) -> PlanDocument {
-        PlanDocument(
+        var document = PlanDocument(
             name: name, changes: apply.changes, issues: apply.issues,
             configuration: apply.intent.configuration)
+        document.formerForwards = apply.before?.host.firewall?.forwards ?? []
+        return document
     }
 
     private mutating func beginSteps(_ given: ApplyWork) -> [Action] {
@@ -173,7 +181,8 @@ extension Reconciler {
         } else {
             next.confirmed = apply.intent
         }
-        var actions = save(next)
+        bootAt = nil
+        var actions = save(next) + persist(next.confirmed)
         switch apply.origin {
         case .request(let id, _):
             let result = Applied(
@@ -193,8 +202,20 @@ extension Reconciler {
         case .resumed:
             let text = "\(name): a change was interrupted; the last good configuration is in force"
             actions.append(.announce(KeeperEvent(.rolledBack, text)))
+        case .booted:
+            actions.append(
+                .announce(
+                    KeeperEvent(.applied, "\(name) is up again, as it was before the machine began")
+                )
+            )
         }
         return actions + lookUpNames(now)
+    }
+
+    private mutating func persist(_ confirmed: Intent?) -> [Action] {
+        guard let confirmed, confirmed.isPersistent, confirmed != boot.intent else { return [] }
+        boot.intent = confirmed
+        return [.persist(confirmed)]
     }
 
     mutating func confirm(_ id: RequestID) -> [Action] {
@@ -205,7 +226,7 @@ extension Reconciler {
         }
         var next = Stored()
         next.confirmed = pending
-        return save(next) + [
+        return save(next) + persist(pending) + [
             .answer(id, .confirmed),
             .announce(KeeperEvent(.confirmed, "the change of \(name) is confirmed")),
         ]
@@ -243,7 +264,7 @@ extension Reconciler {
         work = .none
         switch apply.origin {
         case .request(let id, _): return [.answer(id, .failure(failure))]
-        case .reverted, .resumed: return retryLater(apply, failure.message, now)
+        case .reverted, .resumed, .booted: return retryLater(apply, failure.message, now)
         }
     }
 
@@ -299,7 +320,7 @@ extension Reconciler {
                 .answer(id, .failure(failure)),
                 .announce(KeeperEvent(.rolledBack, failure.message)),
             ]
-        case .reverted, .resumed: return retryLater(apply, failure.message, now)
+        case .reverted, .resumed, .booted: return retryLater(apply, failure.message, now)
         }
     }
 
@@ -312,6 +333,11 @@ extension Reconciler {
             next.pending = running?.intent
             next.phase = .unconfirmed(deadline: now.milliseconds + Healer.retryTime)
             return save(next) + announceFailure(message, now)
+        }
+        if apply.origin == .booted {
+            // For ever, and with its commands: the network may come late (C90).
+            bootAt = now.milliseconds + Healer.retryTime
+            return save(Stored()) + announceFailure("\(message); it is tried again", now)
         }
         // Healing brings back what is missing; it is tried for ever.
         healer.markFailed(now: now.milliseconds)

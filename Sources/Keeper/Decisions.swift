@@ -20,6 +20,7 @@ extension Reconciler {
         facts.resolved = names.addresses(for: intent.configuration)
         var options = TunnelOptions()
         options.backend = intent.backend
+        options.gateway = intent.gateway
         let decision = DesiredTunnel.from(
             configuration: intent.configuration, name: name, facts: facts, options: options)
         guard var desired = decision.tunnel else {

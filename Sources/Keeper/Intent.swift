@@ -18,6 +18,9 @@ public struct Intent: Equatable, Sendable {
     /// nil: whoever moves the packets now, or the best there is.
     public var backend: BackendKind?
     public var hooks: HookPolicy
+    public var gateway = Gateway()
+    /// It comes back with the machine. Once said, it holds until `down`.
+    public var isPersistent = false
 
     public init(
         _ configuration: ConfigurationFile, backend: BackendKind? = nil, hooks: HookPolicy = .refuse

@@ -21,13 +21,22 @@ public struct KeeperClient: ~Copyable {
         _ name: InterfaceName, directory: String = KeeperProgram.Options().directory
     ) throws(KeeperFailure) -> KeeperClient {
         let files = StateFiles(directory: directory, name: name)
+        let descriptor: Descriptor
         do throws(HostError) {
-            return KeeperClient(try Descriptor.connect(files.socketPath), name)
+            descriptor = try Descriptor.connect(files.socketPath)
         } catch {
             guard error.isNobodyListening else { throw KeeperFailure(error) }
             throw KeeperFailure(
                 .notRunning, "\(name) is not running: no keeper answers on \(files.socketPath)")
         }
+        // Others may make files beside the keepers', and a configuration has keys (C96).
+        guard let peer = descriptor.localPeer, peer.isRoot || peer.isSelf else {
+            throw KeeperFailure(
+                .permission,
+                "\(files.socketPath) is not a keeper's: another user than root listens there; "
+                    + "remove it")
+        }
+        return KeeperClient(descriptor, name)
     }
 
     private init(_ descriptor: consuming Descriptor, _ name: InterfaceName) {
@@ -48,7 +57,27 @@ public struct KeeperClient: ~Copyable {
         public var hooks = HookPolicy.refuse
         /// Accept what wg(8) accepts.
         public var isLenient = false
+        /// Like the configuration, all that is wanted: what is not named any more goes.
+        public var forwards: [PortForward] = []
+        /// What comes out of the tunnel leaves by other links under their address.
+        public var masquerades = false
+        /// Peers reach each other through this host: the kernel forwards packets.
+        public var forwardsBetweenPeers = false
+        /// See `Gateway`.
+        public var answersThroughTunnel = false
+        /// A keeper that starts with the machine brings it up, before anybody asks. It stays so until
+        /// `down`.
+        public var isPersistent = false
         public init() {}
+
+        var gateway: Gateway {
+            var gateway = Gateway()
+            gateway.forwards = forwards
+            gateway.masquerades = masquerades
+            gateway.forwardsBetweenPeers = forwardsBetweenPeers
+            gateway.answersThroughTunnel = answersThroughTunnel
+            return gateway
+        }
     }
 
     /// `configuration`: the text of a file. It is erased.
@@ -64,13 +93,22 @@ public struct KeeperClient: ~Copyable {
 
     public mutating func confirm() throws(KeeperFailure) { _ = try ask("confirm") }
 
-    /// Returns when nothing of the tunnel is left.
-    public mutating func down() throws(KeeperFailure) { _ = try ask("down") }
+    /// Returns when nothing of the tunnel is left. `staysPersistent`: one that comes back with the
+    /// machine still does; otherwise that ends too.
+    public mutating func down(staysPersistent: Bool = false) throws(KeeperFailure) {
+        var request = RequestText.down(staysPersistent: staysPersistent)
+        _ = try ask(&request)
+    }
 
     public mutating func status() throws(KeeperFailure) -> KeeperStatus {
         let answer = try ask("status")
         guard let status = answer.status else { throw incomprehensible("it has no status") }
         return status
+    }
+
+    /// What `wg show IFNAME dump` tells, without its secrets; nil: there is no device.
+    public mutating func deviceState() throws(KeeperFailure) -> DeviceState? {
+        try ask("device").device
     }
 
     /// From now on `nextEvent` gets what the keeper does.

@@ -28,6 +28,8 @@ struct KeeperLoop<Target: TunnelHost & ~Copyable>: ~Copyable {
     private let name: InterfaceName
     private let files: StateFiles
     private let group: UInt32?
+    /// It began with the machine, or waits for whoever will ask; otherwise somebody is about to.
+    private let waits: Bool
     private var target: Target
     private var listener: Listener
     private let signals: EndingSignals
@@ -47,12 +49,13 @@ struct KeeperLoop<Target: TunnelHost & ~Copyable>: ~Copyable {
     private var vacantSince: Int64
 
     init(
-        name: InterfaceName, files: StateFiles, group: UInt32?, target: consuming Target,
-        listener: consuming Listener, signals: consuming EndingSignals
+        name: InterfaceName, files: StateFiles, group: UInt32?, waits: Bool = false,
+        target: consuming Target, listener: consuming Listener, signals: consuming EndingSignals
     ) throws(KeeperFailure) {
         self.name = name
         self.files = files
         self.group = group
+        self.waits = waits
         self.target = target
         self.listener = listener
         self.signals = signals
@@ -70,7 +73,15 @@ struct KeeperLoop<Target: TunnelHost & ~Copyable>: ~Copyable {
     /// Takes over what the keeper before this one left.
     mutating func start() throws(KeeperFailure) {
         written = try files.load()
-        if written != Stored() { handle(.start(written)) }
+        var boot = Boot()
+        boot.isDue = waits
+        do throws(KeeperFailure) {
+            boot.intent = try files.loadPersistent()
+        } catch {
+            // Never applied (C23); whoever asks for something else is served.
+            announce(KeeperEvent(.failed, error.message))
+        }
+        handle(.start(written, boot))
     }
 
     mutating func run() -> End {
@@ -118,7 +129,7 @@ struct KeeperLoop<Target: TunnelHost & ~Copyable>: ~Copyable {
 
     private mutating func noticeVacancy() {
         let now = Host.monotonicMilliseconds()
-        if !reconciler.isVacant || !sessions.isEmpty { vacantSince = now }
+        if waits || !reconciler.isVacant || !sessions.isEmpty { vacantSince = now }
         if now - vacantSince >= Self.vacancyLimit { isDone = true }
     }
 
@@ -126,7 +137,8 @@ struct KeeperLoop<Target: TunnelHost & ~Copyable>: ~Copyable {
     private func timeout() -> Int64? {
         let now = Host.monotonicMilliseconds()
         let stall = sessions.filter { !$0.isIdle }.map { $0.lastActivity + Self.stallLimit - now }
-        let vacancy = reconciler.isVacant ? vacantSince + Self.vacancyLimit - now : Int64.max
+        let vacancy =
+            reconciler.isVacant && !waits ? vacantSince + Self.vacancyLimit - now : Int64.max
         let pause = acceptAgainAt > now ? acceptAgainAt - now : Int64.max
         let next = min(stall.min() ?? Int64.max, vacancy, pause)
         return next == Int64.max ? nil : next
@@ -186,6 +198,7 @@ extension KeeperLoop where Target: ~Copyable {
             }
         case .resolve(let host): target.resolve(host)
         case .save(let stored): save(stored)
+        case .persist(let intent): persist(intent)
         case .answer(let id, let answer): deliver(answer, to: id)
         case .announce(let event): announce(event)
         case .end: isDone = true
@@ -241,6 +254,18 @@ extension KeeperLoop where Target: ~Copyable {
                     .failed,
                     "\(error.description); the tunnel works, but a keeper that is started anew "
                         + "would not know its configuration"))
+        }
+    }
+
+    private mutating func persist(_ intent: Intent?) {
+        do throws(HostError) {
+            try files.savePersistent(intent)
+        } catch {
+            announce(
+                KeeperEvent(
+                    .failed,
+                    "\(error.description); the tunnel works, but the machine would begin without "
+                        + "this change"))
         }
     }
 
@@ -345,6 +370,9 @@ extension KeeperLoop where Target: ~Copyable {
         switch request {
         case .status:
             session.send(Reply.line(status(), name: name), now: Host.monotonicMilliseconds())
+        case .device:
+            let device = try target.device()
+            session.send(Reply.line(device), now: Host.monotonicMilliseconds())
         case .events:
             session.hearsEvents = true
             session.send(
@@ -352,9 +380,9 @@ extension KeeperLoop where Target: ~Copyable {
         case .confirm:
             session.request = id
             handle(.confirm(id))
-        case .down:
+        case .down(let options):
             session.request = id
-            handle(.down(id))
+            handle(.down(id, options))
         case .apply(var apply):
             let options = apply.options
             let (intent, warnings) = try apply.intent(

@@ -11,6 +11,11 @@ public enum KeeperProgram {
         public var isForeground = false
         /// Of the socket, the lock and the last good configuration.
         public var directory = StateFiles.defaultDirectory
+        /// Of what comes back with the machine: its `tunnels` directory.
+        public var persistentDirectory = StateFiles.defaultPersistentDirectory
+        /// Waits for a configuration as long as it takes, and begins with the one that was kept for
+        /// it. Otherwise it ends when nobody asks for anything.
+        public var waits = true
         /// Its members may speak to the keeper; where there is no such group, only root may.
         public var group = "nexusguard"
         /// What messages call this program.
@@ -47,7 +52,9 @@ public enum KeeperProgram {
             options.isForeground ? .standardError : .system, program: options.program,
             subject: name.description)
         do throws(KeeperFailure) {
-            let files = StateFiles(directory: options.directory, name: name)
+            let files = StateFiles(
+                directory: options.directory, persistentDirectory: options.persistentDirectory,
+                name: name)
             let signals = try asking { () throws(HostError) in
                 try EndingSignals(hangupEnds: options.isForeground)
             }
@@ -87,8 +94,8 @@ public enum KeeperProgram {
             }
         }
         return try KeeperLoop(
-            name: name, files: files, group: group, target: target, listener: listener,
-            signals: signals)
+            name: name, files: files, group: group, waits: options.waits, target: target,
+            listener: listener, signals: signals)
     }
 
     private static func log<Target: TunnelHost & ~Copyable>(

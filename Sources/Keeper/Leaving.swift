@@ -8,6 +8,8 @@ struct DownWork: Equatable, Sendable {
         case requested
         /// Of the first configuration, in time.
         case unconfirmed
+        /// The keeper before this one was about to.
+        case resumed
     }
 
     enum Stage: Equatable, Sendable {
@@ -29,9 +31,13 @@ struct DownWork: Equatable, Sendable {
 }
 
 extension Reconciler {
-    mutating func down(_ id: RequestID, _ now: Moment) -> [Action] {
+    mutating func down(_ id: RequestID, _ options: DownOptions) -> [Action] {
         guard case .none = work else { return [.answer(id, .failure(busy))] }
-        return beginDown(DownWork(id: id, intent: running?.intent))
+        let begin = beginDown(DownWork(id: id, intent: running?.intent))
+        bootAt = nil
+        guard boot.intent != nil, !options.staysPersistent else { return begin }
+        boot.intent = nil
+        return [.persist(nil)] + begin
     }
 
     mutating func beginDown(_ given: DownWork) -> [Action] {
@@ -131,6 +137,9 @@ extension Reconciler {
                 down.reason == .unconfirmed ? ": nobody confirmed its first configuration" : ""
             actions.append(.announce(KeeperEvent(.ended, "\(name) is down\(why)")))
             actions.append(.end)
+        } else if down.reason != .resumed {
+            // What an interrupted start had made is gone.
+            actions += bringUpAtBoot(now)
         }
         return actions
     }

@@ -24,10 +24,10 @@ public typealias RequestID = UInt64
 public struct Reconciler: Sendable {
     public enum Event: Sendable {
         /// Once, at the beginning: what the keeper before this one left.
-        case start(Stored)
+        case start(Stored, Boot)
         case apply(RequestID, Intent, ApplyOptions)
         case confirm(RequestID)
-        case down(RequestID)
+        case down(RequestID, DownOptions)
         case host(HostEvent)
         /// Not before `nextTime`; earlier ones do no harm.
         case tick
@@ -53,6 +53,8 @@ public struct Reconciler: Sendable {
         case run([ConfigurationText])
         case resolve(HostName)
         case save(Stored)
+        /// What is to come back with the machine; nil: nothing.
+        case persist(Intent?)
         case answer(RequestID, Answer)
         case announce(KeeperEvent)
         /// The tunnel is gone, nothing is left to keep.
@@ -68,6 +70,9 @@ public struct Reconciler: Sendable {
     var work = Work.none
     /// When a way down that nobody asked for is tried again.
     var retryDownAt: Int64?
+    var boot = Boot()
+    /// When bringing up what comes back with the machine is tried again.
+    var bootAt: Int64?
 
     /// `seed`: for the jitter of lookups.
     public init(name: InterfaceName, seed: UInt64) {
@@ -78,21 +83,25 @@ public struct Reconciler: Sendable {
     /// Milliseconds of the moments' first clock: when a tick is due. nil: only events count.
     public var nextTime: Int64? {
         guard stored.phase != .ending else { return retryDownAt }
-        guard running != nil || stored.deadline != nil else { return nil }
+        guard running != nil || stored.deadline != nil else { return bootAt }
         return [names.nextTime, healer.dueAt, stored.deadline].compactMap { $0 }.min()
     }
 
     /// Nothing is kept and nothing is under way.
     public var isVacant: Bool {
-        if case .none = work { running == nil && stored == Stored() } else { false }
+        if case .none = work {
+            running == nil && stored == Stored() && bootAt == nil
+        } else {
+            false
+        }
     }
 
     public mutating func handle(_ event: Event, at now: Moment) -> [Action] {
         switch event {
-        case .start(let stored): start(stored, now)
+        case .start(let stored, let boot): start(stored, boot, now)
         case .apply(let id, let intent, let options): apply(id, intent, options, now)
         case .confirm(let id): confirm(id)
-        case .down(let id): down(id, now)
+        case .down(let id, let options): down(id, options)
         case .host(let event): hear(event, now)
         case .tick: tick(now)
         case .observed(let observation): proceed(with: observation, now)
@@ -116,6 +125,21 @@ public struct ApplyOptions: Equatable, Sendable {
     public var isDryRun = false
     /// Seconds, 1 or more: the former state comes back without a confirmation in that time.
     public var confirmSeconds: UInt32?
+    public init() {}
+}
+
+public struct DownOptions: Equatable, Sendable {
+    /// What comes back with the machine still does.
+    public var staysPersistent = false
+    public init() {}
+}
+
+/// What comes back with the machine.
+public struct Boot: Equatable, Sendable {
+    /// As it was kept; nil: nothing was.
+    public var intent: Intent?
+    /// This keeper began with the machine: where nothing is left, it brings that up.
+    public var isDue = false
     public init() {}
 }
 
@@ -205,13 +229,16 @@ enum Work: Equatable, Sendable {
 // MARK: beginning, clock, host
 
 extension Reconciler {
-    private mutating func start(_ found: Stored, _ now: Moment) -> [Action] {
+    private mutating func start(_ found: Stored, _ boot: Boot, _ now: Moment) -> [Action] {
         stored = found
+        self.boot = boot
+        if found == Stored() { return bringUpAtBoot(now) }
         let current = found.phase == .applying ? found.confirmed : found.pending ?? found.confirmed
         switch found.phase {
         case .ending:
             // Who started this keeper may be about to ask for another tunnel.
-            return beginDown(DownWork(id: nil, intent: found.confirmed, endsKeeper: false))
+            return beginDown(
+                DownWork(id: nil, intent: found.confirmed, reason: .resumed, endsKeeper: false))
         case .applying:
             // Died half way: nobody knows which steps were made, so all of them count.
             guard let current else {
@@ -228,11 +255,20 @@ extension Reconciler {
         }
     }
 
+    /// From what was kept, without anybody to ask (C64).
+    mutating func bringUpAtBoot(_ now: Moment) -> [Action] {
+        guard boot.isDue, let intent = boot.intent else { return [] }
+        bootAt = nil
+        return beginApply(ApplyWork(origin: .booted, intent: intent), now)
+    }
+
     private mutating func hear(_ event: HostEvent, _ now: Moment) -> [Action] {
         switch event {
         case .ownEcho: break
         case .tunnelChanged, .pathsChanged, .overflow:
             if running != nil { healer.mark(now: now.milliseconds) }
+            // What was missing may have come.
+            bootAt = bootAt.map { min($0, now.milliseconds + Healer.settlingTime) }
         case .resolved(let host, let addresses):
             if names.didResolve(host, addresses, now: now.milliseconds) {
                 healer.mark(now: now.milliseconds)
@@ -253,7 +289,10 @@ extension Reconciler {
             return beginDown(DownWork(id: nil, intent: running?.intent))
         }
         if let deadline = stored.deadline, deadline <= now.milliseconds { return revert(now) }
-        guard running != nil else { return [] }
+        guard running != nil else {
+            guard let bootAt, bootAt <= now.milliseconds else { return [] }
+            return bringUpAtBoot(now)
+        }
         let lookups = lookUpNames(now)
         if let due = healer.dueAt, due <= now.milliseconds { return lookups + beginHeal() }
         if let check = names.checkAt, check <= now.milliseconds {

@@ -65,6 +65,13 @@ enum Reply {
         return json.endLine()
     }
 
+    static func line(_ device: DeviceState?) -> [UInt8] {
+        var json = JSONWriter()
+        json.begin(ok: true)
+        json.write(device)
+        return json.endLine()
+    }
+
     static func line(_ event: KeeperEvent, wallSeconds: Int64) -> [UInt8] {
         var json = JSONWriter()
         json.beginObject()
@@ -87,7 +94,9 @@ extension JSONWriter {
     fileprivate mutating func write(_ applied: Applied, isPlan: Bool) {
         bool("isPlan", isPlan)
         beginArray("changes")
-        for change in applied.changes { string(nil, applied.plan.line(change)) }
+        for change in applied.changes {
+            for line in applied.plan.lines(change) { string(nil, line) }
+        }
         endArray()
         beginArray("warnings")
         for warning in applied.warnings { string(nil, warning) }

@@ -9,6 +9,9 @@ public let keeperSchemaVersion: UInt64 = 1
 /// Bytes of a request with its newline: a configuration of 16 MiB, its newlines escaped.
 let requestLimit = 17 << 20
 
+/// Forwards of one tunnel.
+let forwardLimit = 4096
+
 struct ApplyRequest: Sendable {
     /// As in a file. Erased once it is parsed.
     var configuration: [UInt8] = []
@@ -16,13 +19,16 @@ struct ApplyRequest: Sendable {
     var backend: BackendKind?
     var hooks = HookPolicy.refuse
     var isLenient = false
+    var gateway = Gateway()
+    var isPersistent = false
 }
 
 enum Request: Sendable {
     case apply(ApplyRequest)
     case confirm
     case status
-    case down
+    case device
+    case down(DownOptions)
     case events
 }
 
@@ -47,6 +53,7 @@ extension Request {
         var schemaVersion: UInt64?
         var verb = ""
         var apply = ApplyRequest()
+        var down = DownOptions()
         var hasConfiguration = false
         /// The first thing that is not understood.
         var problem: String?
@@ -80,6 +87,14 @@ extension Request {
                 case "allowHooks": if try reader.bool() { apply.hooks = .allow }
                 case "ignoreHooks": if try reader.bool() { apply.hooks = .ignore }
                 case "lenient": apply.isLenient = try reader.bool()
+                case "staysPersistent": down.staysPersistent = try reader.bool()
+                case "persistent": apply.isPersistent = try reader.bool()
+                case "masquerades": apply.gateway.masquerades = try reader.bool()
+                case "forwardsBetweenPeers":
+                    apply.gateway.forwardsBetweenPeers = try reader.bool()
+                case "answersThroughTunnel":
+                    apply.gateway.answersThroughTunnel = try reader.bool()
+                case "forwards": try readForwards(&reader)
                 case "backend":
                     readBackend(String(decoding: try reader.string(), as: UTF8.self))
                 default: try refuse("options.\(key)", &reader)
@@ -114,6 +129,20 @@ extension Request {
             }
         }
 
+        private mutating func readForwards(_ reader: inout JSONReader) throws(JSONError) {
+            try reader.beginArray()
+            while try reader.nextElement() {
+                let count = apply.gateway.forwards.count
+                guard let forward = try reader.forward(), count < forwardLimit else {
+                    problem =
+                        problem
+                        ?? "\"options.forwards\": number \(count + 1) is no forward"
+                    continue
+                }
+                apply.gateway.forwards.append(forward)
+            }
+        }
+
         private mutating func readBackend(_ text: String) {
             apply.backend = BackendKind(rawValue: text)
             if apply.backend == nil, text != "auto" {
@@ -141,9 +170,12 @@ extension Request {
                 return .apply(plan)
             case "confirm": return .confirm
             case "status": return .status
-            case "down": return .down
+            case "device": return .device
+            case "down": return .down(down)
             case "events": return .events
-            default: throw refusal("\"verb\" is none of apply, plan, confirm, status, down, events")
+            default:
+                throw refusal(
+                    "\"verb\" is none of apply, plan, confirm, status, device, down, events")
             }
         }
 
@@ -180,10 +212,10 @@ extension ApplyRequest {
                     + hookLines(in: configuration).joined(separator: ", ")
                     + "; read them, then allow them (--allow-hooks) or leave them out (--no-hooks)")
         }
-        return (
-            Intent(parsed.configuration, backend: backend, hooks: hooks),
-            parsed.warnings.map(\.description)
-        )
+        var intent = Intent(parsed.configuration, backend: backend, hooks: hooks)
+        intent.gateway = gateway
+        intent.isPersistent = isPersistent
+        return (intent, parsed.warnings.map(\.description))
     }
 }
 

@@ -1,25 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a keeper leaves for the next one, below /run: gone with the machine, as is the tunnel.
+// What a keeper leaves for the next one.
 //
+// Below /run, gone with the machine, as is the tunnel:
 //   IFNAME.conf      the last good configuration
 //   IFNAME.pending   the one after it: being applied, or waiting for a confirmation
-//
-// Both are configuration files; a comment on their first line has the rest.
+// Below /var/lib, for a tunnel that comes back with the machine (C64):
+//   tunnels/IFNAME.conf   the last good configuration
 import HostProcess
 import TunnelPlan
 import WireGuard
 
 struct StateFiles: Sendable {
     static let defaultDirectory = "/run/nexusguard"
-    private static let mark = "# nexusguard-keeper 1"
+    static let defaultPersistentDirectory = "/var/lib/nexusguard"
 
     let directory: String
+    let persistentDirectory: String
     let name: InterfaceName
+
+    init(
+        directory: String = defaultDirectory,
+        persistentDirectory: String = defaultPersistentDirectory, name: InterfaceName
+    ) {
+        self.directory = directory
+        self.persistentDirectory = persistentDirectory
+        self.name = name
+    }
 
     var confirmedPath: String { "\(directory)/\(name).conf" }
     var pendingPath: String { "\(directory)/\(name).pending" }
     var lockPath: String { "\(directory)/\(name).lock" }
     var socketPath: String { "\(directory)/\(name).keeper.sock" }
+    private var tunnelsDirectory: String { "\(persistentDirectory)/tunnels" }
+    var persistentPath: String { "\(tunnelsDirectory)/\(name).conf" }
+
+    // MARK: while the machine runs
 
     /// Writes what is different from `old`. `pending` comes first and goes last: with it on disk a
     /// death between the two costs nothing.
@@ -46,79 +61,54 @@ struct StateFiles: Sendable {
         return stored
     }
 
+    // MARK: beyond that
+
+    /// What comes back with the machine; nil: nothing.
+    func savePersistent(_ intent: Intent?) throws(HostError) {
+        guard let intent else { return try HostFile.remove(persistentPath) }
+        // Whatever the agent and the hub keep beside it is theirs, this is root's.
+        try HostFile.makeDirectory(persistentDirectory, permissions: 0o755)
+        try HostFile.makeDirectory(tunnelsDirectory, permissions: 0o700)
+        try write(intent, nil, to: persistentPath)
+    }
+
+    /// nil: nothing was kept. Throws for a file that is empty, cut off or damaged (C23), and for one
+    /// that others can write.
+    func loadPersistent() throws(KeeperFailure) -> Intent? {
+        try read(persistentPath, isPersistent: true)?.0
+    }
+
+    // MARK: one file
+
     private func write(
         _ intent: Intent?, _ phase: Stored.Phase?, to path: String
     ) throws(HostError) {
-        var text = Array("\(Self.mark) \(Self.describe(intent, phase))\n".utf8)
-        var configuration = intent?.configuration.write() ?? []
-        text.reserveCapacity(text.count + configuration.count)
-        text += configuration
-        defer {
-            erase(&text)
-            erase(&configuration)
-        }
+        var text = StoredText.write(intent, phase)
+        defer { erase(&text) }
         try HostFile.write(text, to: path, replacing: true)
     }
 
-    private static func describe(_ intent: Intent?, _ phase: Stored.Phase?) -> String {
-        let state =
-            switch phase {
-            case nil: "good"
-            case .applying: "applying"
-            case .unconfirmed(let deadline): "unconfirmed:\(deadline)"
-            case .ending: "ending"
-            }
-        guard let intent else { return "\(state) none refuse" }
-        return "\(state) \(intent.backend?.rawValue ?? "auto") \(intent.hooks.rawValue)"
-    }
-
     /// nil: no such file. An intent of nil: nothing was running.
-    private func read(_ path: String) throws(KeeperFailure) -> (Intent?, Stored.Phase?)? {
+    private func read(
+        _ path: String, isPersistent: Bool = false
+    ) throws(KeeperFailure) -> (Intent?, Stored.Phase?)? {
         guard HostFile.exists(path) else { return nil }
         var file: HostFile
         do throws(HostError) {
-            file = try HostFile.read(path, limit: ConfigurationFile.sizeLimit + 4096)
+            file = try HostFile.read(path, limit: ConfigurationFile.sizeLimit + forwardLimit * 128)
         } catch {
             throw KeeperFailure(error)
         }
         defer { erase(&file.bytes) }
-        let end = file.bytes.firstIndex(of: 0x0A) ?? file.bytes.count
-        let head = String(decoding: file.bytes[..<end], as: UTF8.self)
-        guard head.hasPrefix(Self.mark + " "),
-            let (phase, hasIntent, backend, hooks) = Self.parse(
-                head.dropFirst(Self.mark.count + 1).split(separator: " "))
-        else { throw unreadable(path, "its first line is not one of this program's") }
-        guard hasIntent else { return (nil, phase) }
-        do throws(ConfigurationError) {
-            // What the lenient reader let in, it must let in again.
-            let parsed = try ConfigurationFile.parse(
-                file.bytes.span, file: path, lenient: true)
-            return (Intent(parsed.configuration, backend: backend, hooks: hooks), phase)
+        // The agent and the hub may make files beside it, and its commands run as root (C26).
+        guard !file.isWritableByOthers else {
+            throw unreadable(path, "others than root can change it")
+        }
+        do throws(StoredTextError) {
+            return try StoredText.read(file.bytes, file: path, needsSum: isPersistent)
         } catch {
-            throw unreadable(path, error.description)
+            throw unreadable(path, error.reason)
         }
-    }
-
-    private static func parse(
-        _ words: [Substring]
-    ) -> (Stored.Phase?, hasIntent: Bool, BackendKind?, HookPolicy)? {
-        guard words.count == 3, let hooks = HookPolicy(rawValue: String(words[2])) else {
-            return nil
-        }
-        let backend = BackendKind(rawValue: String(words[1]))
-        guard backend != nil || words[1] == "auto" || words[1] == "none" else { return nil }
-        let phase: Stored.Phase?
-        switch words[0] {
-        case "good": phase = nil
-        case "applying": phase = .applying
-        case "ending": phase = .ending
-        default:
-            let parts = words[0].split(separator: ":")
-            guard parts.count == 2, parts[0] == "unconfirmed", let deadline = Int64(parts[1])
-            else { return nil }
-            phase = .unconfirmed(deadline: deadline)
-        }
-        return (phase, words[1] != "none", backend, hooks)
     }
 
     private func unreadable(_ path: String, _ why: String) -> KeeperFailure {

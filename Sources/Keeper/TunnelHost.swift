@@ -11,6 +11,10 @@ public protocol TunnelHost: ~Copyable {
     /// Throws `.busy` when the link of that name is not ours (C81), and names whose it is.
     mutating func snapshot() throws(KeeperFailure) -> TunnelState?
 
+    /// The device without its host, and without its secrets; nil when there is none. Throws as
+    /// `snapshot` does.
+    mutating func device() throws(KeeperFailure) -> DeviceState?
+
     /// What `configuration` must know of this host. Peers whose host name resolved have an address
     /// for their endpoint here; the others keep the name and count for nothing.
     mutating func facts(for configuration: ConfigurationFile) throws(KeeperFailure) -> HostFacts
@@ -44,6 +48,10 @@ public protocol TunnelHost: ~Copyable {
 
 extension TunnelHost where Self: ~Copyable {
     public mutating func performTogether(_ changes: ArraySlice<Change>) -> Bool { false }
+
+    public mutating func device() throws(KeeperFailure) -> DeviceState? {
+        try snapshot().map { DeviceState(backend: $0.backend, $0.device) }
+    }
 }
 
 public struct BackendChoice: Equatable, Sendable {

@@ -13,6 +13,19 @@ enum RequestText {
         return json.text + [0x0A]
     }
 
+    static func down(staysPersistent: Bool) -> [UInt8] {
+        guard staysPersistent else { return plain("down") }
+        var json = JSONWriter()
+        json.beginObject()
+        json.number("schemaVersion", keeperSchemaVersion)
+        json.string("verb", "down")
+        json.beginObject("options")
+        json.bool("staysPersistent", true)
+        json.endObject()
+        json.endObject()
+        return json.text + [0x0A]
+    }
+
     /// The caller erases the result, as it does `configuration`.
     static func apply(
         _ configuration: [UInt8], _ options: KeeperClient.ApplyOptions
@@ -27,6 +40,8 @@ enum RequestText {
         json.bool("allowHooks", options.hooks == .allow)
         if options.hooks == .ignore { json.bool("ignoreHooks", true) }
         json.bool("lenient", options.isLenient)
+        if options.isPersistent { json.bool("persistent", true) }
+        write(options.gateway, to: &json)
         json.endObject()
         // The writer's buffer would grow with keys in it, and a String of them is erased by nobody.
         var text = json.text
@@ -37,6 +52,16 @@ enum RequestText {
         for byte in configuration { append(byte, to: &text) }
         text += Array("\"}\n".utf8)
         return text
+    }
+
+    private static func write(_ gateway: Gateway, to json: inout JSONWriter) {
+        if gateway.masquerades { json.bool("masquerades", true) }
+        if gateway.forwardsBetweenPeers { json.bool("forwardsBetweenPeers", true) }
+        if gateway.answersThroughTunnel { json.bool("answersThroughTunnel", true) }
+        guard !gateway.forwards.isEmpty else { return }
+        json.beginArray("forwards")
+        for forward in gateway.forwards { json.write(forward) }
+        json.endArray()
     }
 
     /// RFC 8259 section 7.
@@ -71,6 +96,7 @@ struct ReceivedAnswer {
     var applied = AppliedReport()
     var status: KeeperStatus?
     var event: KeeperEvent?
+    var device: DeviceState?
     var failure: KeeperFailure?
 
     private var isOK = false
@@ -108,6 +134,7 @@ struct ReceivedAnswer {
         case "lastWarning": lastWarning = try reader.word()
         case "event": eventKind = KeeperEvent.Kind(rawValue: try reader.word())
         case "message": message = try reader.word()
+        case "device": device = try reader.deviceState()
         case "error": failure = try Self.readFailure(&reader)
         default: try reader.skip()
         }

@@ -15,6 +15,14 @@ extension LiveHost {
         return TunnelState(backend: own.kind, device: device, host: host)
     }
 
+    public mutating func device() throws(KeeperFailure) -> DeviceState? {
+        guard let own = try ownLink() else { return nil }
+        var device = try readDevice(own.kind)
+        device.mtu = own.link.mtu
+        device.isUp = own.link.isUp
+        return DeviceState(backend: own.kind, device)
+    }
+
     private func readDevice(_ kind: BackendKind) throws(KeeperFailure) -> DeviceSnapshot {
         let source = self.backend(kind)
         return try askingBackend { () throws(BackendError) in try source.snapshot(name) }

@@ -5,7 +5,8 @@ import TunnelPlan
 ///
 /// A full tunnel has a pair of rules per family: `not fwmark M table M` and, right before it, one
 /// that asks the main table without its default route. M is its device's mark and the table of its
-/// default route, which is there before the rules come and after they go.
+/// default route, which is there before the rules come and after they go. What leads marked answers
+/// back into a tunnel stands alone: `fwmark N table N`.
 struct RuleOwnership {
     /// All rules with our protocol number.
     let rules: Set<Rule>
@@ -23,18 +24,22 @@ struct RuleOwnership {
     /// This tunnel's.
     var own: Set<Rule> {
         let leading = rules.filter { leads($0) && isOwn(table: $0.table) }
+        let answers = rules.filter { $0.isOfAnswers && isOwn(table: $0.table) }
         return known.intersection(rules).union(leading).union(neighbours(of: leading))
+            .union(answers)
     }
 
     /// Of tunnels that are no more: their table is empty and nobody has their mark. Whoever died
     /// left them.
     var orphans: Set<Rule> {
-        let leading = rules.filter {
-            leads($0) && !isOwn(table: $0.table) && !tablesWithRoutes.contains($0.table)
+        let alone = rules.filter {
+            !isOwn(table: $0.table) && !tablesWithRoutes.contains($0.table)
                 && !otherMarks.contains($0.table)
         }
+        let leading = alone.filter { leads($0) }
         // A half that lost the other one says nothing about whose it was: it stays.
-        return leading.union(neighbours(of: leading)).subtracting(own)
+        return leading.union(neighbours(of: leading)).union(alone.filter(\.isOfAnswers))
+            .subtracting(own)
     }
 
     private func leads(_ rule: Rule) -> Bool { rule.isInverted && rule.mark == rule.table }

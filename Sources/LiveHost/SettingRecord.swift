@@ -67,9 +67,13 @@ struct SettingRecord: Sendable {
     private func path(_ setting: HostSetting) -> String {
         // Settings belong to a network namespace, /run to all of them.
         let namespace = Host.networkNamespace.map { ".\($0)" } ?? ""
-        return switch setting {
-        case .sourceValidMark: "\(directory)/src_valid_mark\(namespace).setting"
-        }
+        let word =
+            switch setting {
+            case .sourceValidMark: "src_valid_mark"
+            case .forwardsIPv4: "ip_forward"
+            case .forwardsIPv6: "ipv6_forwarding"
+            }
+        return "\(directory)/\(word)\(namespace).setting"
     }
 
     private func read(_ setting: HostSetting) -> Record? {

@@ -72,6 +72,7 @@ public struct TunnelOptions: Equatable, Sendable {
     public var backend: BackendKind?
     /// Clamp the TCP segment size of forwarded connections (C50).
     public var clampsSegmentSize = true
+    public var gateway = Gateway()
 
     public init() {}
 }

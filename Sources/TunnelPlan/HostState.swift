@@ -67,6 +67,14 @@ public struct FirewallSettings: Hashable, Sendable {
     public var fullTunnelMark: UInt32?
     /// The addresses that `fullTunnelMark` protects.
     public var protectedAddresses: [InterfaceAddress] = []
+    public var forwards: [PortForward] = []
+    /// The tunnel's own: who is in the tunnel and asks for one of them means this host, whatever is
+    /// forwarded (C53).
+    public var ownAddresses: [InterfaceAddress] = []
+    /// See `Gateway`.
+    public var masquerades = false
+    /// Marks connections that came through the tunnel, and their answers (C52).
+    public var answerMark: UInt32?
     public init() {}
 }
 
@@ -74,6 +82,11 @@ public struct FirewallSettings: Hashable, Sendable {
 public enum HostSetting: Hashable, Sendable, CaseIterable {
     /// net.ipv4.conf.all.src_valid_mark: reverse path filtering asks with the packet's mark.
     case sourceValidMark
+    /// net.ipv4.ip_forward.
+    case forwardsIPv4
+    /// net.ipv6.conf.all.forwarding. Links that take their addresses from router advertisements
+    /// need accept_ra = 2 then (ip-sysctl.rst of the kernel).
+    case forwardsIPv6
 }
 
 /// All of it for one tunnel.

@@ -35,6 +35,10 @@ public struct Issue: Equatable, Sendable, CustomStringConvertible {
         case unknownTable
         case otherFullTunnel
         case noRulePriority
+        /// A port is forwarded twice, or is a tunnel's own.
+        case forwardTaken
+        /// A forward leads nowhere.
+        case forwardTarget
     }
 
     public var severity: Severity

@@ -10,6 +10,8 @@ public struct PlanDocument: Equatable, Sendable {
     public var issues: [Issue]
     /// How peers are called; the others go by their key.
     public var friendlyNames: [PublicKey: ConfigurationText] = [:]
+    /// As they were: the firewall changes as a whole, its forwards are told one by one.
+    public var formerForwards: [PortForward] = []
 
     public init(
         name: InterfaceName, changes: [Change], issues: [Issue] = [],
@@ -27,10 +29,21 @@ public struct PlanDocument: Equatable, Sendable {
     public var text: String {
         var text = ""
         for change in changes {
-            text += line(change)
-            text += "\n"
+            for line in lines(change) {
+                text += line
+                text += "\n"
+            }
         }
         return text
+    }
+
+    /// The line of the change, and one for each forward that comes or goes with it.
+    public func lines(_ change: Change) -> [String] {
+        guard case .setFirewall(let settings) = change else { return [line(change)] }
+        let forwards = settings?.forwards ?? []
+        return [line(change)]
+            + forwards.filter { !formerForwards.contains($0) }.map { "+ forward \($0)" }
+            + formerForwards.filter { !forwards.contains($0) }.map { "- forward \($0)" }
     }
 
     /// Without a newline.
@@ -66,6 +79,8 @@ extension HostSetting {
     public var path: String {
         switch self {
         case .sourceValidMark: "net.ipv4.conf.all.src_valid_mark"
+        case .forwardsIPv4: "net.ipv4.ip_forward"
+        case .forwardsIPv6: "net.ipv6.conf.all.forwarding"
         }
     }
 }
@@ -147,6 +162,11 @@ extension PlanDocument {
         if !settings.protectedAddresses.isEmpty {
             let addresses = settings.protectedAddresses.map(\.description)
             parts.append("protects " + addresses.joined(separator: ", "))
+        }
+        if !settings.forwards.isEmpty { parts.append("\(settings.forwards.count) forwards") }
+        if settings.masquerades { parts.append("masquerades") }
+        if let mark = settings.answerMark {
+            parts.append("answers through the tunnel with mark " + describe(mark: mark))
         }
         return parts.joined(separator: "; ")
     }

@@ -158,5 +158,11 @@ extension JSONWriter {
         bool("clampsSegmentSize", settings.clampsSegmentSize)
         if let mark = settings.fullTunnelMark { number("fullTunnelMark", UInt64(mark)) }
         list("protectedAddresses", settings.protectedAddresses.map(\.description))
+        if settings.masquerades { bool("masquerades", true) }
+        if let mark = settings.answerMark { number("answerMark", UInt64(mark)) }
+        guard !settings.forwards.isEmpty else { return }
+        beginArray("forwards")
+        for forward in settings.forwards { write(forward) }
+        endArray()
     }
 }

@@ -2,7 +2,7 @@
 import WireGuard
 
 /// The first number that wg-quick(8) tries for the table and the mark of a full tunnel.
-private let firstFullTunnelTable: UInt32 = 51820
+let firstFullTunnelTable: UInt32 = 51820
 
 extension TunnelDecider {
     /// Routes to what the peers are allowed, where the file does not say otherwise (C38).
@@ -89,7 +89,11 @@ extension TunnelDecider {
         }
         if let mark = facts.current?.fullTunnelMark { return mark }
         var mark = firstFullTunnelTable
-        while facts.tablesInUse.contains(mark) || facts.marksInUse.contains(mark) { mark += 1 }
+        while facts.tablesInUse.contains(mark) || facts.marksInUse.contains(mark)
+            || facts.current?.answerMark == mark
+        {
+            mark += 1
+        }
         if mark != firstFullTunnelTable {
             report(
                 .note, .otherTable,
@@ -105,10 +109,12 @@ extension TunnelDecider {
         let other = facts.routes.first {
             $0.table == mark && defaults.contains($0.destination)
         }
-        guard isReserved || other != nil else { return true }
+        // For a moment both would be there, and the tunnel's own datagrams would enter it.
+        let isOfAnswers = facts.current?.answerMark == mark
+        guard isReserved || isOfAnswers || other != nil else { return true }
         let holder =
             other.map { ": its default route leads to \($0.link ?? "nowhere")" }
-            ?? " of the kernel's own"
+            ?? (isOfAnswers ? " for answers through the tunnel" : " of the kernel's own")
         report(
             .error, .tableTaken, "FwMark = \(mark) names a routing table in use\(holder)",
             advice: "choose another FwMark, or remove it")

@@ -36,6 +36,7 @@ struct TunnelDecider {
         decideDNS()
         decideFirewall(options)
         decideRoutes()
+        decideGateway(options.gateway)
         checkCollisions()
         let isRefused = issues.contains { $0.severity == .error }
         return TunnelDecision(tunnel: isRefused ? nil : tunnel, issues: issues)

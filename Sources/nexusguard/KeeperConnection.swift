@@ -83,7 +83,7 @@ private func startKeeper(_ name: InterfaceName) throws(KeeperFailure) {
     guard let program = Host.programPath else {
         throw KeeperFailure(.failed, "cannot start the keeper of \(name): mount /proc")
     }
-    let (end, output) = try run(program, ["keep", name.description])
+    let (end, output) = try run(program, ["keep", "--brief", name.description])
     switch end {
     // 8: another one was faster. It is asked then.
     case .exited(ExitCode.ok)?, .exited(ExitCode.busy)?: return

@@ -6,7 +6,7 @@ import TunnelPlan
 import WireGuard
 
 private let applyOptions =
-    hookOptions + readingOptions + [
+    hookOptions + readingOptions + gatewayOptions + [
         Option(
             long: "backend", argument: "KIND",
             help: "kernel, userspace or auto (default): who moves "
@@ -16,23 +16,31 @@ private let applyOptions =
 private let confirmOption = Option(
     long: "confirm", argument: "SECONDS",
     help: "come back to the former state unless `confirm` comes within SECONDS")
+private let persistOption = Option(
+    long: "persist",
+    help: "come back with the machine (nexusguard-keep@IFNAME), until `down`")
 private let jsonOption = Option(long: "json", help: "print the result as JSON")
 
 let tunnelVerbs = [
     Verb(
         name: "up", operands: "FILE", operandCount: 1...1,
         summary: "Bring a tunnel up, or change the running one to what FILE says.",
-        details: tunnelDetails, options: applyOptions + [confirmOption],
+        details: tunnelDetails, options: applyOptions + [confirmOption, persistOption],
         completes: [.file, .configured], run: up),
     Verb(
         name: "down", operands: "IFNAME", operandCount: 1...1,
         summary: "Take a tunnel down, with everything that was made for it.",
-        options: [jsonOption], completes: [.running], run: down),
+        options: [
+            Option(
+                long: "until-boot", help: "one that comes back with the machine still does"),
+            jsonOption,
+        ], completes: [.running], run: down),
     Verb(
         name: "sync", operands: "FILE", operandCount: 1...1,
         summary: "Change the running tunnel to what FILE says.",
         details: tunnelDetails + "\nPeers that stay keep their session, endpoint and counters.",
-        options: applyOptions + [confirmOption], completes: [.file, .configured], run: sync),
+        options: applyOptions + [confirmOption, persistOption], completes: [.file, .configured],
+        run: sync),
     Verb(
         name: "plan", operands: "FILE", operandCount: 1...1,
         summary: "Print what up or sync would change, and change nothing.",
@@ -100,6 +108,8 @@ private func applyOptions(
     var options = KeeperClient.ApplyOptions()
     options.confirmSeconds = try invocation.number("confirm", 1...86_400).map { UInt32($0) }
     options.isLenient = invocation.has("lenient")
+    options.isPersistent = invocation.has("persist")
+    try readGatewayOptions(invocation, into: &options)
     options.backend = try backendPreference(invocation)
     if invocation.has("allow-hooks") {
         options.hooks = .allow
@@ -165,7 +175,10 @@ private func tell(
 
 private func down(_ invocation: Invocation) throws(Failure) -> UInt8 {
     let name = try tunnelName(given: invocation.operands[0])
-    try askKeeper(name, .whereLeft) { client throws(KeeperFailure) in try client.down() }
+    let staysPersistent = invocation.has("until-boot")
+    try askKeeper(name, .whereLeft) { client throws(KeeperFailure) in
+        try client.down(staysPersistent: staysPersistent)
+    }
     return ExitCode.ok
 }
 

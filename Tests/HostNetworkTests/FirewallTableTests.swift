@@ -19,6 +19,25 @@ private func settings(
 
 private let full = settings(clamp: true, mark: 51820, protect: ["10.0.0.2/24", "fd00::2/64"])
 
+private func gateway() -> FirewallSettings {
+    var gateway = FirewallSettings()
+    gateway.forwards = [
+        PortForward(.tcp, publicPort: 8443, target: IPAddress("10.0.0.9")!, targetPort: 443)!,
+        PortForward(
+            .tcp, publicPort: 9000, publicPortEnd: 9001, target: IPAddress("10.0.0.9")!,
+            targetPort: 80)!,
+        PortForward(
+            .udp, publicPort: 5000, publicPortEnd: 5010, target: IPAddress("fd00::9")!,
+            targetPort: 5000, keepsSource: true)!,
+    ]
+    gateway.ownAddresses = ["10.0.0.1/24", "fd00::1/64"].map {
+        InterfaceAddress(Array($0.utf8).span)!
+    }
+    gateway.masquerades = true
+    gateway.answerMark = 51821
+    return gateway
+}
+
 /// What libnftables 1.0.6 printed of `full`, with the flags that Firewall sets.
 private let recorded = """
     table inet nexusguard-wg0 { # handle 2
@@ -43,6 +62,42 @@ private let recorded = """
     \tchain save { # handle 9
     \t\ttype filter hook postrouting priority mangle; policy accept;
     \t\tmeta l4proto 17 meta mark 0x0000ca6c ct mark set meta mark comment "save 51820" # handle 10
+    \t}
+    }
+
+    """
+
+/// As above, of `gateway()`.
+private let recordedGateway = """
+    table inet nexusguard-wg0 { # handle 1
+    \tcomment "nexusguard 7016d0cecfa6d448"
+    \tchain lead { # handle 1
+    \t\ttype nat hook prerouting priority dstnat; policy accept;
+    \t\tiifname "wg0" ip daddr 10.0.0.1 return comment "own 10.0.0.1/24" # handle 2
+    \t\tiifname "wg0" ip6 daddr fd00::1 return comment "own fd00::1/64" # handle 3
+    \t\tmeta nfproto 2 fib daddr type 2 tcp dport 8443 dnat ip to 10.0.0.9:443 comment "forward tcp 8443-8443 10.0.0.9 443 masquerade" # handle 4
+    \t\tmeta nfproto 2 fib daddr type 2 tcp dport 9000 dnat ip to 10.0.0.9:80 comment "forward tcp 9000-9001 10.0.0.9 80 masquerade" # handle 5
+    \t\tmeta nfproto 2 fib daddr type 2 tcp dport 9001 dnat ip to 10.0.0.9:81 comment "forward tcp 9000-9001 10.0.0.9 80 masquerade" # handle 6
+    \t\tmeta nfproto 10 fib daddr type 2 udp dport 5000-5010 dnat ip6 to fd00::9 comment "forward udp 5000-5010 fd00::9 5000 keep" # handle 7
+    \t}
+
+    \tchain hide { # handle 8
+    \t\ttype nat hook postrouting priority srcnat; policy accept;
+    \t\toifname "wg0" ct status 0x20 ip daddr 10.0.0.9 tcp dport 443 ct original proto-dst 8443 masquerade comment "source tcp 8443-8443 10.0.0.9 443 masquerade" # handle 9
+    \t\toifname "wg0" ct status 0x20 ip daddr 10.0.0.9 tcp dport 80-81 ct original proto-dst 9000-9001 masquerade comment "source tcp 9000-9001 10.0.0.9 80 masquerade" # handle 10
+    \t\tiifname "wg0" oifname "wg0" ct status 0x20 ip6 daddr fd00::9 udp dport 5000-5010 ct original proto-dst 5000-5010 masquerade comment "source udp 5000-5010 fd00::9 5000 keep" # handle 11
+    \t\tiifname "wg0" oifname != "wg0" masquerade comment "masquerade" # handle 12
+    \t}
+
+    \tchain arrive { # handle 13
+    \t\ttype filter hook prerouting priority mangle; policy accept;
+    \t\tiifname "wg0" ct state 0x8 ct mark set 0x0000ca6d comment "note 51821" # handle 14
+    \t\tiifname != "wg0" ct direction 1 ct mark 0x0000ca6d meta mark set 0x0000ca6d comment "answer 51821" # handle 15
+    \t}
+
+    \tchain answer { # handle 16
+    \t\ttype route hook output priority mangle; policy accept;
+    \t\tct direction 1 ct mark 0x0000ca6d meta mark set 0x0000ca6d comment "answer 51821" # handle 17
     \t}
     }
 
@@ -94,6 +149,31 @@ struct FirewallListingTests {
         #expect(listing.settings == full)
         #expect(listing.shows(FirewallTable(full, for: wg0)))
         #expect(!listing.shows(FirewallTable(settings(clamp: true), for: wg0)))
+    }
+
+    @Test func aGatewaysSettingsAreReadBackToo() {
+        let listing = FirewallListing(recordedGateway)
+        #expect(listing.settings == gateway())
+        #expect(listing.shows(FirewallTable(gateway(), for: wg0)))
+        var other = gateway()
+        other.forwards[0] = other.forwards[2]
+        #expect(!listing.shows(FirewallTable(other, for: wg0)))
+    }
+
+    @Test(arguments: [
+        ("fib daddr type 2 tcp dport 8443", "tcp dport 8443"), ("10.0.0.9:443", "10.0.0.8:443"),
+        ("tcp dport 9001", "tcp dport 9002"), ("dnat ip6 to fd00::9", "dnat ip6 to fd00::8"),
+        ("oifname != \"wg0\" masquerade", "oifname \"wg0\" masquerade"),
+        ("iifname \"wg0\" ip daddr 10.0.0.1 return", "ip daddr 10.0.0.1 return"),
+        ("80-81 ct original proto-dst 9000-9001", "80-81"),
+        ("ct mark set 0x0000ca6d", "ct mark set 0x0000ca6c"),
+        ("priority dstnat", "priority filter"),
+        ("type route hook output", "type filter hook output"),
+    ])
+    func aChangeOfAGatewayIsSeen(_ old: String, _ new: String) throws {
+        let start = try #require(recordedGateway.range(of: old))
+        let listing = FirewallListing(recordedGateway.replacingCharacters(in: start, with: new))
+        #expect(!listing.shows(FirewallTable(gateway(), for: wg0)), "\(old)")
     }
 
     @Test(

@@ -28,6 +28,15 @@ private func firewallSettings(_ words: ArraySlice<String>) -> FirewallSettings {
         case "protect":
             guard let address = interfaceAddress(parts[1]) else { fail("no address: \(word)") }
             settings.protectedAddresses.append(address)
+        case "own":
+            guard let address = interfaceAddress(parts[1]) else { fail("no address: \(word)") }
+            settings.ownAddresses.append(address)
+        case "forward":
+            let words = String(parts[1].map { $0 == "," ? " " : $0 })
+            guard let forward = PortForward(words: words) else { fail("no forward: \(word)") }
+            settings.forwards.append(forward)
+        case "masquerade": settings.masquerades = true
+        case "answer": settings.answerMark = UInt32(parts[1])
         default: fail("firewall: unknown setting \(word)", code: 2)
         }
     }
@@ -48,6 +57,12 @@ private func describe(_ state: FirewallState) -> String {
         if settings.clampsSegmentSize { words.append("clamp") }
         if let mark = settings.fullTunnelMark { words.append("mark=\(mark)") }
         words += settings.protectedAddresses.map { "protect=\($0)" }
+        words += settings.ownAddresses.map { "own=\($0)" }
+        words += settings.forwards.map { forward in
+            "forward=" + String(forward.words.map { $0 == " " ? "," : $0 })
+        }
+        if settings.masquerades { words.append("masquerade") }
+        if let mark = settings.answerMark { words.append("answer=\(mark)") }
         return words.joined(separator: " ")
     }
 }

@@ -30,6 +30,7 @@ do {
             """
             usage:
               host-probe firewall apply IFNAME [clamp] [mark=NUMBER] [protect=ADDRESS/LENGTH]…
+                  [own=ADDRESS/LENGTH]… [forward=tcp,8443-8443,10.0.0.2,443,masquerade]… [masquerade] [answer=NUMBER]
               host-probe firewall current|remove|watch IFNAME
               host-probe resolver DIRECTORY BUS apply|current|revert IFNAME INDEX [SERVER|DOMAIN]…
             """, code: 2)

@@ -86,6 +86,7 @@ struct Simulation {
     var reconciler: Reconciler
     var now = Moment(milliseconds: 1_000_000, wallSeconds: 1_700_000_000)
     private(set) var saved = Stored()
+    var persisted: Intent?
     private(set) var answers: [RequestID: Answer] = [:]
     var events: [KeeperEvent] = []
     private(set) var commands: [String] = []
@@ -126,6 +127,7 @@ struct Simulation {
             return .commandsRun(fails ? KeeperFailure(.failed, "a command ended with 1") : nil)
         case .resolve(let name): host.resolve(name)
         case .save(let stored): saved = stored
+        case .persist(let intent): persisted = intent
         case .answer(let id, let answer): answers[id] = answer
         case .announce(let event): events.append(event)
         case .end: hasEnded = true
@@ -187,9 +189,11 @@ extension Simulation {
     }
 
     @discardableResult
-    mutating func down() -> Answer? {
+    mutating func down(staysPersistent: Bool = false) -> Answer? {
         requests += 1
-        handle(.down(requests))
+        var options = DownOptions()
+        options.staysPersistent = staysPersistent
+        handle(.down(requests, options))
         return answers[requests]
     }
 
@@ -226,7 +230,23 @@ extension Simulation {
         reconciler = Reconciler(name: wg0, seed: seed)
         actionsToLive = nil
         hasEnded = false
-        if saved != Stored() { handle(.start(saved)) }
+        var boot = Boot()
+        boot.intent = persisted
+        handle(.start(saved, boot))
+    }
+
+    /// The machine begins anew: what is below /run is gone, and so is the tunnel.
+    mutating func reboot(_ meanwhile: (inout Simulation) -> Void = { _ in }) {
+        reconciler = Reconciler(name: wg0, seed: 3)
+        saved = Stored()
+        host = MemoryHost()
+        events = []
+        (actionsToLive, hasEnded) = (nil, false)
+        meanwhile(&self)
+        var boot = Boot()
+        boot.intent = persisted
+        boot.isDue = true
+        handle(.start(saved, boot))
     }
 }
 

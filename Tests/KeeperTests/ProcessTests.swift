@@ -42,7 +42,9 @@ private final class Stage: Sendable {
     let directory: String
     let host = SharedHost()
     let failure = Mutex<KeeperFailure?>(nil)
-    var files: StateFiles { StateFiles(directory: directory, name: wg0) }
+    var files: StateFiles {
+        StateFiles(directory: directory, persistentDirectory: directory, name: wg0)
+    }
 
     init() {
         var template = Array("/tmp/keeper-test.XXXXXX".utf8CString)
@@ -107,6 +109,8 @@ private final class Stage: Sendable {
         #expect(stage.host.state == nil)
         let applied = try client.apply([UInt8](full.utf8))
         #expect(!applied.isPlan)
+        let device = try #require(try client.deviceState())
+        #expect(device.peers.map(\.publicKey) == [key(1)])
         #expect(applied.changes == plan.changes)
         #expect(stage.host.state?.host.rules.count == 2)
         #expect(try client.status().phase == .up)

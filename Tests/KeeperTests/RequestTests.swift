@@ -61,6 +61,16 @@ import WireGuard
         options.backend = .kernel
         options.hooks = .allow
         options.isLenient = true
+        options.isPersistent = true
+        options.masquerades = true
+        options.answersThroughTunnel = true
+        options.forwards = [
+            PortForward(
+                .tcp, publicPort: 8443, target: IPAddress("10.1.2.3")!, targetPort: 443)!,
+            PortForward(
+                .udp, publicPort: 5000, publicPortEnd: 5010, target: IPAddress("fd00::2")!,
+                targetPort: 6000, keepsSource: true)!,
+        ]
         let text = [UInt8]("[Interface]\r\n# \"é\\\t\u{1}\u{0}\u{7f}\n".utf8)
         var line = RequestText.apply(text, options)
         #expect(line.removeLast() == 0x0A)
@@ -75,6 +85,77 @@ import WireGuard
         #expect(request.backend == .kernel)
         #expect(request.hooks == .allow)
         #expect(request.isLenient)
+        #expect(request.isPersistent)
+        #expect(request.gateway == options.gateway)
+        #expect(!request.gateway.forwardsBetweenPeers)
+    }
+
+    @Test(arguments: [
+        #"{"protocol":"tcp","publicPort":1,"target":"10.0.0.2"}"#,
+        #"{"protocol":"sctp","publicPort":1,"target":"10.0.0.2","targetPort":1}"#,
+        #"{"protocol":"tcp","publicPort":65536,"target":"10.0.0.2","targetPort":1}"#,
+        #"{"protocol":"tcp","publicPort":0,"target":"10.0.0.2","targetPort":1}"#,
+        #"{"protocol":"tcp","publicPort":2,"publicPortEnd":1,"target":"10.0.0.2","targetPort":1}"#,
+        #"{"protocol":"tcp","publicPort":2,"publicPortEnd":70000,"target":"10.0.0.2","targetPort":2}"#,
+        #"{"protocol":"tcp","publicPort":1,"target":"host","targetPort":1}"#,
+        #"{"protocol":"tcp","publicPort":1,"target":"10.0.0.2","targetPort":1,"more":1}"#,
+        #"{}"#, #"[]"#, #"1"#,
+    ])
+    func aForwardThatIsNoneIsRefused(_ forward: String) {
+        #expect(throws: KeeperFailure.self) {
+            try parse(
+                #"{"schemaVersion":1,"verb":"apply","configuration":"","options":{"forwards":[\#(forward)]}}"#
+            )
+        }
+    }
+
+    @Test func forwardsAreBounded() {
+        let one = #"{"protocol":"tcp","publicPort":1,"target":"10.0.0.2","targetPort":1}"#
+        func request(_ count: Int) -> String {
+            let all = Array(repeating: one, count: count).joined(separator: ",")
+            return
+                #"{"schemaVersion":1,"verb":"apply","configuration":"","options":{"forwards":[\#(all)]}}"#
+        }
+        #expect(throws: Never.self) { try parse(request(forwardLimit)) }
+        #expect(throws: KeeperFailure.self) { try parse(request(forwardLimit + 1)) }
+    }
+
+    @Test func downSaysWhetherTheTunnelComesBack() throws {
+        for stays in [true, false] {
+            let line = RequestText.down(staysPersistent: stays).dropLast()
+            guard case .down(let options) = try Request.parse(Array(line)) else {
+                Issue.record("not down")
+                continue
+            }
+            #expect(options.staysPersistent == stays)
+        }
+    }
+
+    @Test func case_C93_the_device_is_told_without_its_secrets() throws {
+        var snapshot = DeviceSnapshot()
+        snapshot.privateKey = SecretKey(copying: [UInt8](repeating: 7, count: 32).span)
+        snapshot.publicKey = key(9)
+        snapshot.listenPort = 51820
+        snapshot.fwmark = 51820
+        snapshot.mtu = 1420
+        snapshot.isUp = true
+        var first = PeerSnapshot(publicKey: key(1))
+        first.presharedKey = PresharedKey(copying: [UInt8](repeating: 7, count: 32).span)
+        first.endpoint = Endpoint("[2001:db8::1]:4500")
+        first.lastHandshakeSeconds = 1_700_000_000
+        first.receivedBytes = 1 << 40
+        first.sentBytes = 7
+        first.keepalive = 25
+        first.prefixes = [Prefix("10.0.0.2/32")!, Prefix("fd00::/64")!]
+        snapshot.peers = [first, PeerSnapshot(publicKey: key(2))]
+        let device = DeviceState(backend: .kernel, snapshot)
+        let line = Array(Reply.line(device).dropLast())
+        #expect(try ReceivedAnswer(line).device == device)
+        #expect(device.peers[0].presharedKey == nil)
+        // Seven sevens in hexadecimal or base64.
+        let text = String(decoding: line, as: UTF8.self)
+        #expect(!text.contains("070707") && !text.contains("BwcH"))
+        #expect(try ReceivedAnswer(Array(Reply.line(nil as DeviceState?).dropLast())).device == nil)
     }
 
     @Test func everyByteSurvives() throws {
@@ -93,6 +174,7 @@ import WireGuard
         #"{"schemaVersion":1}"#, #"{"schemaVersion":1,"verb":"reboot"}"#,
         #"{"schemaVersion":1,"verb":"apply"}"#,
         #"{"schemaVersion":1,"verb":"down","configuration":""}"#,
+        #"{"schemaVersion":1,"verb":"device","configuration":""}"#,
         #"{"schemaVersion":1,"verb":"status","verb":"down"}"#,
         #"{"schemaVersion":1,"verb":"status","more":1}"#,
         #"{"schemaVersion":1,"verb":"apply","configuration":"","options":{"force":true}}"#,

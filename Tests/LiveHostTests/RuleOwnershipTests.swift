@@ -58,6 +58,19 @@ private func ownership(
         #expect(ownership(both).orphans == Set(both))
     }
 
+    @Test func case_C52_the_rule_of_answers_belongs_to_its_tables_tunnel() {
+        var answers = Rule(family: .v4, priority: 32763, table: 51823)
+        answers.mark = 51823
+        let rules = both + [answers]
+        #expect(
+            ownership(rules, mark: 51820, tables: [51823]).own
+                == [first.local, first.rest, answers])
+        #expect(ownership(rules, mark: 51820, routed: [51823]).own == [first.local, first.rest])
+        #expect(
+            ownership(rules, mark: 51820, routed: [51823]).orphans == [second.local, second.rest])
+        #expect(ownership([answers], mark: 51820).orphans == [answers])
+    }
+
     @Test func a_rule_that_is_no_half_of_a_pair_is_nobodys_orphan() {
         let plain = Rule(family: .v4, priority: 100, table: 7)
         #expect(ownership([plain, first.local]).orphans.isEmpty)

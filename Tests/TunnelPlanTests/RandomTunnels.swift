@@ -20,6 +20,12 @@ private let endpoints = ["192.0.2.1:51820", "192.0.2.1:4500", "[2001:db8::1]:518
     endpoint($0)
 }
 
+private let forwards = ["10.0.0.2", "10.1.0.5", "fd00::2"].enumerated().map { index, target in
+    PortForward(
+        .tcp, publicPort: UInt16(8000 + index), target: IPAddress(target)!, targetPort: 80,
+        keepsSource: true)!
+}
+
 extension Random {
     mutating func pick<Value>(_ values: [Value]) -> Value { values[below(values.count)] }
 
@@ -34,7 +40,7 @@ extension Random {
         var file = ConfigurationFile()
         file.interface.privateKey = secret(UInt8(1 + below(2)))
         if oneIn(2) { file.interface.listenPort = UInt16(below(3)) }
-        if oneIn(3) { file.interface.fwmark = pick([0, 777, 778, 51820]) }
+        if oneIn(3) { file.interface.fwmark = pick([0, 777, 778, 51820, 52820]) }
         if oneIn(4) { file.interface.mtu = pick([1000, 1280, 1380, 1420]) }
         if oneIn(5) { file.interface.table = pick([.off, .number(42), .auto]) }
         if oneIn(4) {
@@ -65,6 +71,15 @@ extension Random {
 
     // MARK: tunnels
 
+    private mutating func gateway() -> Gateway {
+        var gateway = Gateway()
+        gateway.forwards = some(forwards, oneIn: 3)
+        gateway.masquerades = oneIn(2)
+        gateway.forwardsBetweenPeers = oneIn(2)
+        gateway.answersThroughTunnel = oneIn(2)
+        return gateway
+    }
+
     /// What a file asks for. The peers' endpoints are outside of all that is routed.
     mutating func tunnel(after current: TunnelState?) -> DesiredTunnel {
         var facts = HostFacts()
@@ -73,6 +88,7 @@ extension Random {
         var options = TunnelOptions()
         options.backend = oneIn(6) ? .userspace : oneIn(2) ? .kernel : nil
         options.clampsSegmentSize = !oneIn(4)
+        if oneIn(3) { options.gateway = gateway() }
         while true {
             let decision = decide(file(), facts, options)
             if let tunnel = decision.tunnel { return tunnel }
@@ -122,6 +138,8 @@ extension Random {
             host.firewall = FirewallSettings()
             host.firewall?.clampsSegmentSize = oneIn(2)
             host.firewall?.fullTunnelMark = oneIn(2) ? UInt32(below(3)) : nil
+            host.firewall?.forwards = some(forwards, oneIn: 2)
+            host.firewall?.masquerades = oneIn(2)
         }
         if oneIn(2) { host.settings[.sourceValidMark] = UInt32(below(2)) }
         return host
