@@ -3,9 +3,15 @@ import CCurl
 
 /// What an error of libcurl (libcurl-errors(3)) means, and what to do.
 func clientError(
-    _ status: CURLcode, text: String, place: String, transfer: Transfer,
+    _ status: CURLcode, text: String, place: String, transfer: Transfer, proxyStatus: Int,
     seen: HTTPClientError.SeenCertificate?
 ) -> HTTPClientError {
+    if proxyStatus != 0, !(200..<300).contains(proxyStatus) {
+        return HTTPClientError(
+            .connect,
+            "cannot reach \(place): the proxy answers \(proxyStatus) to CONNECT; check the variables "
+                + "https_proxy and no_proxy, and what the proxy allows")
+    }
     if transfer.isTooLarge || status == CURLE_FILESIZE_EXCEEDED {
         return HTTPClientError(
             .tooLarge,

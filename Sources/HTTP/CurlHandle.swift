@@ -152,7 +152,9 @@ private let isLibraryReady: Bool = curl_global_init(Int(CURL_GLOBAL_ALL)) == CUR
         let text = unsafe String(cString: errorText)
         return clientError(
             status, text: text.isEmpty ? unsafe String(cString: curl_easy_strerror(status)) : text,
-            place: target.place, transfer: transfer, seen: seenCertificate)
+            place: target.place, transfer: transfer,
+            proxyStatus: unsafe ccurl_number(curl, CURLINFO_HTTP_CONNECTCODE), seen: seenCertificate
+        )
     }
 
     private var seenCertificate: HTTPClientError.SeenCertificate? {

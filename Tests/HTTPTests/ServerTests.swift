@@ -82,7 +82,7 @@ import Testing
         for request in requests {
             let client = try RawClient(port: server.port)
             client.send(request)
-            shutdown(client.socket, Int32(SHUT_WR))
+            client.endSending()
             let answer = client.receiveAll()
             #expect(answer.isEmpty || answer.hasPrefix("HTTP/1.1 4"), "\(request): \(answer)")
         }
@@ -180,31 +180,7 @@ import Testing
         }
     }
 
-    @Test func many_threads_and_a_thousand_requests_leak_nothing() throws {
-        let answered = Atomic<Int>(0)
-        let server = try plainServer { request in
-            HTTPResponse(status: 200, body: request.body)
-        }
-        let before = descriptorCount()
-        let url = "http://127.0.0.1:\(server.port)/"
-        onThreads(10) { thread in
-            guard let client = try? HTTPClient() else { return }
-            for index in 0..<100 {
-                if index % 10 == 0 { client.forgetConnections() }
-                let body = Array("\(thread) \(index)".utf8)
-                let response = try? client.perform(HTTPClientRequest("POST", url, body: body))
-                if response?.status == 200, response?.body == body {
-                    answered.add(1, ordering: .relaxed)
-                }
-            }
-        }
-        #expect(answered.load(ordering: .relaxed) == 1000)
-        #expect(eventually { server.connectionCount == 0 })
-        #expect(eventually { descriptorCount() <= before })
-    }
-
     @Test func stop_returns_with_idle_and_half_open_connections() throws {
-        let before = descriptorCount()
         let server = try plainServer { _ in HTTPResponse(status: 204) }
         let port = server.port
         let idle = try RawClient(port: port)
@@ -217,7 +193,6 @@ import Testing
         #expect(throws: HTTPClientError.self) {
             try HTTPClient().perform(HTTPClientRequest("GET", "http://127.0.0.1:\(port)/"))
         }
-        #expect(eventually { descriptorCount() <= before + 2 })
     }
 }
 

@@ -69,6 +69,10 @@ final class Misbehaving: Sendable {
         "\(server == "plain" || server == "noise" ? "http" : "https")://\(host):\(ports[server]!)\(path)"
     }
 
+    func bytes(_ name: String) throws -> [UInt8] {
+        try HostFile.read(file(name), limit: 65536).bytes
+    }
+
     func file(_ name: String) -> String { "\(scratch.path)/\(name)" }
 }
 
@@ -130,6 +134,8 @@ final class RawClient {
 
     @discardableResult
     func send(_ text: String) -> Bool { send(Array(text.utf8)) }
+
+    func endSending() { shutdown(socket, Int32(SHUT_WR)) }
 
     /// What comes next; empty: the end.
     func receive() -> String {

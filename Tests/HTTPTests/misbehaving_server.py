@@ -16,6 +16,7 @@ import threading
 import time
 from pathlib import Path
 
+PORTS = {}
 HEAD = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 
 
@@ -152,13 +153,42 @@ def listen(name, context=None, serve=serve_connection):
             threading.Thread(target=serve, args=(connection, context), daemon=True).start()
 
     threading.Thread(target=accept, daemon=True).start()
-    print(name, server.getsockname()[1], flush=True)
+    PORTS[name] = server.getsockname()[1]
+    print(name, PORTS[name], flush=True)
 
 
 def serve_noise(connection, _):
     connection.recv(4096)
     connection.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
     connection.close()
+
+
+def serve_proxy(connection, _):
+    """CONNECT to NAME.invalid leads to the server NAME."""
+    try:
+        head, _ = read_head(connection)
+        name = head.split(" ")[1].split(".")[0]
+        name = "good" if name == "hub" else name
+        if name not in PORTS:
+            connection.sendall(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+            return
+        connection.sendall(b"HTTP/1.1 200 Connection established\r\nVia: proxy\r\n\r\n")
+        with socket.create_connection(("127.0.0.1", PORTS[name])) as server:
+            threading.Thread(target=relay, args=(connection, server), daemon=True).start()
+            relay(server, connection)
+    except (OSError, TypeError):
+        pass
+    finally:
+        connection.close()
+
+
+def relay(source, target):
+    try:
+        while data := source.recv(65536):
+            target.sendall(data)
+        target.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass
 
 
 def context_of(name, chain=None, newest=None):
@@ -181,6 +211,7 @@ def main():
     make_certificate("intercepted", "other")
     listen("plain")
     listen("noise", serve=serve_noise)
+    listen("proxy", serve=serve_proxy)
     for name in ["good", "expired", "wrongname", "intercepted"]:
         listen(name, context_of(name))
     listen("tls11", context_of("good", newest=ssl.TLSVersion.TLSv1_1))
