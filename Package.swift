@@ -165,6 +165,10 @@ let package = Package(
                 "Backends", "HostProcess", "Keeper", "LiveHost", "TunnelPlan", "WireGuard",
             ],
             path: "Tests/BackendProbe", swiftSettings: swiftSettings),
+        // What Tests/netns/storage.sh drives Storage with.
+        .executableTarget(
+            name: "storage-probe", dependencies: ["HostProcess", "SQLite", "Storage", "Systemd"],
+            path: "Tests/StorageProbe", swiftSettings: swiftSettings),
         .testTarget(
             name: "BackendsTests",
             dependencies: ["Backends", "HostProcess", "TunnelPlan", "WireGuard"],

@@ -17,6 +17,21 @@ public enum FileOperation: Equatable, Sendable {
     /// The names are on disk (fsync(2)).
     case synchroniseDirectory
 
+    /// Steps after which `name` has these bytes, whatever had it before: at every moment in between,
+    /// and after a failure of power, that is the old file or the new one. `draft` is a name that
+    /// nobody else uses; what a process left there that did not come to its end is removed.
+    public static func replacement(
+        of name: String, with bytes: [UInt8], draft: String
+    ) -> [FileOperation] {
+        [
+            .remove(draft),
+            .create(draft, bytes),
+            .synchronise(draft),
+            .rename(draft, to: name),
+            .synchroniseDirectory,
+        ]
+    }
+
     /// Performs them in this order up to the first that fails, and then removes what they created
     /// and have not renamed. Errors name `path`. Throws ENOSPC or EDQUOT on a full disk.
     public static func perform(

@@ -96,13 +96,13 @@ extension HostFile {
         let random = String(UInt64.random(in: .min ... .max), radix: 36)
         let temporary = ".\(name).\(random)"
         // Unlike rename(2), link(2) never replaces.
-        let publication: [FileOperation] =
+        let operations: [FileOperation] =
             replacing
-            ? [.rename(temporary, to: name)]
-            : [.link(temporary, to: name), .remove(temporary)]
-        let operations =
-            [.create(temporary, bytes), .synchronise(temporary)] + publication
-            + [.synchroniseDirectory]
+            ? FileOperation.replacement(of: name, with: bytes, draft: temporary)
+            : [
+                .create(temporary, bytes), .synchronise(temporary), .link(temporary, to: name),
+                .remove(temporary), .synchroniseDirectory,
+            ]
         try FileOperation.perform(operations, in: directory, writing: path)
     }
 

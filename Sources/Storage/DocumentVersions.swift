@@ -57,15 +57,8 @@ enum DocumentVersions {
     ) -> [FileOperation] {
         let versions = numbers(of: name, among: names)
         let version = (versions.first ?? 0) + 1
-        let draft = draft(name)
-        let added: [FileOperation] = [
-            // Left by a process that did not come to its end.
-            .remove(draft),
-            .create(draft, encoded(name, version, bytes)),
-            .synchronise(draft),
-            .rename(draft, to: file(name, version)),
-            .synchroniseDirectory,
-        ]
+        let added = FileOperation.replacement(
+            of: file(name, version), with: encoded(name, version, bytes), draft: draft(name))
         return added + versions.filter { $0 != previous }.map { .remove(file(name, $0)) }
     }
 

@@ -33,7 +33,7 @@ public struct LogFollower: ~Copyable {
         var query = LogHistory.Query()
         query.after = last
         // All levels, so that none is read twice.
-        guard HostFile.exists(directory.file(LogHistory.fileName)) else { return [] }
+        guard try LogHistory.exists(directory) else { return [] }
         let records = try LogHistory(reading: directory).records(query)
         last = records.last?.sequence ?? last
         return records.filter { $0.level >= minimum }

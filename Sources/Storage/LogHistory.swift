@@ -33,6 +33,7 @@ public final class LogHistory {
         _ directory: StateDirectory, limit: Int64 = LogHistory.defaultLimit
     ) throws(StorageError) {
         self.limit = max(limit, 64 << 10)
+        _ = try Self.exists(directory)
         var options = Database.Options()
         // Losing the last lines to a power failure is better than a disk that never rests (C111).
         options.synchronisesEveryCommit = false
@@ -63,11 +64,21 @@ public final class LogHistory {
         }
     }
 
+    /// Whether there is one. Root may look at it too, and must not be led elsewhere by a link.
+    static func exists(_ directory: StateDirectory) throws(StorageError) -> Bool {
+        let path = directory.file(fileName)
+        let status = try asking { () throws(HostError) in try FileStatus.of(path) }
+        guard status?.kind ?? .regular == .regular else {
+            throw StorageError(.notPrivate, "\(path) is no regular file; move it away")
+        }
+        return status != nil
+    }
+
     /// Opens it for looking only. Throws `.missing` where there is none.
     public init(reading directory: StateDirectory) throws(StorageError) {
         limit = 0
         let path = directory.file(Self.fileName)
-        guard HostFile.exists(path) else {
+        guard try Self.exists(directory) else {
             throw StorageError(.missing, "there is no log in \(directory.path) yet")
         }
         var options = Database.Options()
@@ -135,7 +146,7 @@ extension LogHistory {
 
     /// Removes all records of a history and overwrites them. None is no error.
     public static func clear(_ directory: StateDirectory) throws(StorageError) {
-        guard HostFile.exists(directory.file(fileName)) else { return }
+        guard try exists(directory) else { return }
         try LogHistory(directory).clear()
     }
 
@@ -202,7 +213,7 @@ extension LogHistory {
     public static func read(
         _ directory: StateDirectory, _ query: Query, mayBeMissing: Bool = false
     ) throws(StorageError) -> (records: [LogRecord], last: Int64) {
-        guard !mayBeMissing || HostFile.exists(directory.file(fileName)) else { return ([], 0) }
+        if mayBeMissing, !(try exists(directory)) { return ([], 0) }
         let history = try LogHistory(reading: directory)
         var newest = Query()
         newest.limit = 1

@@ -94,15 +94,7 @@ extension SecretStore {
         precondition(bytes.count <= SealedFile.maximumLength)
         let content = SealedFile.seal(bytes, name: name, machine: machine, key: key)
         let file = name + Self.suffix
-        let draft = ".\(file).new"
-        let steps: [FileOperation] = [
-            // Left by a process that did not come to its end.
-            .remove(draft),
-            .create(draft, content),
-            .synchronise(draft),
-            .rename(draft, to: file),
-            .synchroniseDirectory,
-        ]
+        let steps = FileOperation.replacement(of: file, with: content, draft: ".\(file).new")
         try isWriting.withLock { (_) throws(StorageError) in try self.perform(steps, name) }
     }
 

@@ -84,6 +84,8 @@ extension StateDirectory {
                 throw StorageError(
                     .notPrivate, "\(path) is a symbolic link; move what it leads to in its place")
             }
+            // Root may have a file there, such as the mark of a reader of the log.
+            guard status.owner != 0 || owner == 0 else { continue }
             try checkOwner(path, status, owner)
             guard status.kind == .regular, status.permissions & 0o077 != 0 else { continue }
             corrections.append(try narrow(path, status, to: 0o600))

@@ -87,6 +87,20 @@ import Testing
         }
     }
 
+    /// A secret has no versions: it is replaced.
+    @Test func aFailureOfPowerLeavesTheOldOrTheNewSecret() throws {
+        let old: [UInt8] = [1, 2, 3, 4]
+        let new: [UInt8] = [5, 6, 7, 8]
+        let steps = FileOperation.replacement(of: "a", with: new, draft: ".a.new")
+        for beginning in [["a": old], ["a": old, ".a.new": [9]]] {
+            for (content, isComplete) in try failures(steps, on: beginning) {
+                #expect(content["a"] == new || (!isComplete && content["a"] == old))
+            }
+        }
+        let fewer = steps.filter { $0 != .synchronise(".a.new") }
+        #expect(try failures(fewer, on: ["a": old]).contains { $0.content["a"] == [] })
+    }
+
     /// The model would notice: without synchronising, a write that returned may be lost.
     @Test func everyStepIsNeeded() throws {
         let beginning = try beginnings()[1]

@@ -94,6 +94,17 @@ import Testing
         #expect(directory.names == [])
     }
 
+    @Test func aLinkInItsPlaceIsRefused() throws {
+        let state = try directory.state()
+        unsafe symlink("/nowhere", directory.file("log.db"))
+        let reading = failure { () throws(StorageError) in
+            _ = try LogHistory.read(state, LogHistory.Query())
+        }
+        #expect(reading?.kind == .notPrivate)
+        #expect(
+            failure { () throws(StorageError) in try LogHistory.clear(state) }?.kind == .notPrivate)
+    }
+
     @Test func fieldsOfTheJournalHaveItsNames() {
         let record = LogRecord(
             sequence: 1, milliseconds: 0, level: .warn, tag: "sync", message: "m",
