@@ -118,6 +118,14 @@ let package = Package(
             swiftSettings: swiftSettings),
         // Keeps a tunnel in step with what a control server wants.
         .target(name: "Agent", swiftSettings: swiftSettings),
+        // The control server.
+        .target(
+            name: "Hub",
+            dependencies: [
+                "ControlAPI", "Crypto", "HTTP", "HostProcess", "Keeper", "SQLite", "Storage",
+                "TunnelPlan", "WireGuard",
+            ],
+            swiftSettings: swiftSettings),
         .executableTarget(
             name: "nexusguard",
             dependencies: [
@@ -130,6 +138,13 @@ let package = Package(
             name: "WireGuardTests", dependencies: ["WireGuard"], swiftSettings: swiftSettings),
         .testTarget(
             name: "CryptoTests", dependencies: ["Crypto", "WireGuard"],
+            swiftSettings: swiftSettings),
+        .testTarget(
+            name: "HubTests",
+            dependencies: [
+                "ControlAPI", "Crypto", "HTTP", "HostProcess", "Hub", "SQLite", "TunnelPlan",
+                "WireGuard",
+            ],
             swiftSettings: swiftSettings),
         .testTarget(
             name: "StorageTests",

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// POST /api/v1/heartbeat, and who may call as a device at all. A heartbeat writes nothing but the
+// first one: what it says is kept in memory and written with many others.
+import ControlAPI
+import Crypto
+
+extension HubCore {
+    /// The device whose token `authorization` (the field of the request) is. Failures count against
+    /// `source`; a good token is never refused because of them.
+    mutating func authenticate(
+        _ authorization: String?, from source: String, at now: Milliseconds
+    ) throws(Refusal) -> Device {
+        guard let text = bearerText(authorization) else {
+            throw Refusal(.authExpired, "show the device's token: Authorization: Bearer …")
+        }
+        let digest = SecretText(text).bearerToken?.digest ?? ""
+        guard let credential = model.credentials[digest],
+            let device = model.devices[credential.deviceId]
+        else {
+            if let seconds = bearerFailures.fail(rateLimitKey(source), at: now) {
+                throw Refusal(
+                    .tooManyRequests, "too many wrong tokens from this address",
+                    retryAfter: seconds)
+            }
+            throw Refusal(.unknownDevice, "the hub knows no device with this token")
+        }
+        if device.revoked != nil {
+            throw Refusal(.revoked, "the operator has removed this device", deviceId: device.id)
+        }
+        if let expires = credential.expires, expires <= now {
+            throw Refusal(
+                .authExpired, "the device has a newer token, or this one was not renewed",
+                deviceId: device.id)
+        }
+        return device
+    }
+
+    mutating func heartbeat(
+        _ request: HeartbeatRequest, of device: Device, at now: Milliseconds
+    ) throws(Refusal) -> HeartbeatAnswer {
+        guard request.deviceId == device.id else {
+            throw Refusal(
+                .badRequest, "deviceId is not that of the token's device", deviceId: device.id)
+        }
+        guard 1...64 ~= request.sessionId.utf8.count else {
+            throw Refusal(.badRequest, "sessionId has 1 to 64 bytes", deviceId: device.id)
+        }
+        let device = try confirm(device, at: now)
+        let isCurrent = try hear(request, of: device, at: now)
+        var answer = answer(request, of: device, at: now)
+        if isCurrent { answer.command = try handOut(device, at: now) }
+        return answer
+    }
+
+    /// The first heartbeat says that the answer to provision has arrived.
+    private mutating func confirm(_ device: Device, at now: Milliseconds) throws(Refusal) -> Device
+    {
+        guard device.confirmed == nil else { return device }
+        var device = device
+        device.confirmed = now
+        device.sealedKey = nil
+        try commit([
+            .device(device),
+            .log(
+                LogRecord(
+                    time: now, level: "info", tag: "enrol",
+                    message: "\(device.name) reports for the first time", deviceId: device.id)),
+        ])
+        return device
+    }
+
+    /// Whether it is the one that is believed, and what it says if so.
+    private mutating func hear(
+        _ request: HeartbeatRequest, of device: Device, at now: Milliseconds
+    ) throws(Refusal) -> Bool {
+        var known = live[device.id] ?? LiveDevice()
+        let mark = SessionMark(
+            boot: request.boot, session: request.sessionId, sequence: request.sequence)
+        let verdict = known.judge.hear(mark, at: now, quiet: silence)
+        if verdict == .current { known.take(request, at: now) }
+        live[device.id] = known
+        if verdict == .duplicate {
+            throw Refusal(
+                .duplicateIdentity,
+                "another machine was here first with this identity; enrol this one with a token of "
+                    + "its own", deviceId: device.id)
+        }
+        return verdict == .current
+    }
+
+    private mutating func answer(
+        _ request: HeartbeatRequest, of device: Device, at now: Milliseconds
+    ) -> HeartbeatAnswer {
+        let wanted = prepared(device)
+        var answer = HeartbeatAnswer(
+            configHash: wanted.configHash, forwardsHash: wanted.forwardsHash,
+            serverTime: Timestamp(unixSeconds: now / 1000))
+        if request.configHash != wanted.configHash, request.rejectedHash != wanted.configHash {
+            let (salt, encrypted) = Self.seal(wanted.configuration, hwid: device.hwid)
+            answer.salt = salt
+            answer.encrypted = encrypted
+        }
+        if request.forwardsHash != wanted.forwardsHash,
+            request.rejectedHash != wanted.forwardsHash
+        {
+            answer.forwards = wanted.forwards
+        }
+        answer.heartbeatSeconds = model.settings.heartbeatSeconds
+        answer.nextPin = model.settings.nextPin
+        return answer
+    }
+}
+
+extension LiveDevice {
+    mutating func take(_ request: HeartbeatRequest, at now: Milliseconds) {
+        seen = now
+        state = request.state
+        isTunnelUp = request.tunnelUp
+        backend = request.backend
+        handshake = request.lastHandshake.map { $0.unixSeconds * 1000 }
+        received = request.rxBytes
+        sent = request.txBytes
+        configHash = request.configHash
+        forwardsHash = request.forwardsHash
+        rejectedHash = request.rejectedHash
+        rejectedCode = request.rejectedCode.map { String($0.prefix(64)) }
+        // Codes are short words; what else comes is cut, for they are kept for every device.
+        problems = (request.problems ?? []).prefix(16).map { code in
+            String(
+                code.unicodeScalars.prefix(64).filter { isCodeCharacter($0) }.map(Character.init))
+        }
+        isUnwritten = true
+    }
+}
+
+private func isCodeCharacter(_ scalar: Unicode.Scalar) -> Bool {
+    "a"..."z" ~= scalar || "A"..."Z" ~= scalar || "0"..."9" ~= scalar
+        || "_.-".unicodeScalars
+            .contains(scalar)
+}
+
+/// The token of `Bearer TOKEN` (RFC 6750 section 2.1); the scheme has no case (RFC 9110 section
+/// 11.1).
+func bearerText(_ authorization: String?) -> String? {
+    guard let parts = authorization?.split(separator: " ", maxSplits: 1), parts.count == 2,
+        parts[0].lowercased() == "bearer"
+    else { return nil }
+    return String(parts[1])
+}

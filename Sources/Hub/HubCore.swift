@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// The hub behind its lock: requests in, answers and effects out. No clock, no socket: whoever calls
+// says what time it is and performs the effects.
+import ControlAPI
+import Crypto
+import SQLite
+import WireGuard
+
+/// What only this machine's hub knows. Kept in the secret store, not in the tables.
+struct HubKeys: Sendable {
+    /// Of the hub's own interface.
+    var tunnel: SecretKey
+    /// Seals private keys that the hub made for devices.
+    var sealing: AEADKey
+
+    static func generate() -> HubKeys {
+        HubKeys(tunnel: .generate(), sealing: .generate())
+    }
+}
+
+/// What is to be done after the lock is released.
+struct Effects: Equatable {
+    /// Peers or forwards are others now.
+    var isTunnelChanged = false
+    var deviceEvents: [DeviceNote] = []
+    var operatorEvents: [OperatorNote] = []
+
+    struct DeviceNote: Hashable {
+        var deviceId: String
+        var event: DeviceEvent
+    }
+
+    /// Something an operator looks at has changed.
+    struct OperatorNote: Hashable {
+        /// `device`, `forward`, `token`, `alarm` or `settings`.
+        var kind: String
+        var id: String
+    }
+}
+
+/// What is known of the keeper of the hub's interface.
+struct KeeperReport: Equatable, Sendable {
+    /// nil: the last apply was good.
+    var problem: String?
+    var lastApplied: Milliseconds?
+    var lastTried: Milliseconds?
+}
+
+struct HubCore: ~Copyable {
+    private(set) var model: Model
+    let store: Store
+    let keys: HubKeys
+    let publicKey: PublicKey
+    /// When this process began: before it has listened for a while it does not say who is silent.
+    let started: Milliseconds
+    var live: [String: LiveDevice] = [:]
+    var tokenFailures = TokenBuckets()
+    var bearerFailures = TokenBuckets()
+    var effects = Effects()
+    var keeper = KeeperReport()
+    var ownPorts = OwnPorts()
+    /// One up with every change that concerns the configuration of all devices.
+    private(set) var generation: UInt64 = 1
+    /// Ids of the devices by name; nil: to be made.
+    private var order: [String]?
+
+    init(store: Store, keys: HubKeys, now: Milliseconds) throws(StoreError) {
+        let model = try store.load()
+        let live = try store.loadLive()
+        self.store = store
+        self.keys = keys
+        publicKey = keys.tunnel.publicKey
+        started = now
+        self.model = model
+        self.live = live
+        effects.isTunnelChanged = true
+    }
+
+    /// What was collected since the last call.
+    mutating func takeEffects() -> Effects {
+        defer { effects = Effects() }
+        return effects
+    }
+
+    /// Writes `changes`, then follows them. When the store refuses, nothing has changed.
+    mutating func commit(_ changes: [Change]) throws(Refusal) {
+        guard !changes.isEmpty else { return }
+        do throws(SQLiteError) {
+            try store.write(changes)
+        } catch {
+            throw Refusal(
+                .unavailable, "the hub cannot keep this: \(error)", retryAfter: 30)
+        }
+        let before = changes.map { previous($0) }
+        model.apply(changes)
+        for (change, before) in zip(changes, before) { note(change, before: before) }
+    }
+
+    private func previous(_ change: Change) -> Device? {
+        switch change {
+        case .device(let device): model.devices[device.id]
+        case .removeDevice(let id): model.devices[id]
+        default: nil
+        }
+    }
+}
+
+extension HubCore {
+    /// Ids of all devices, by name.
+    mutating func deviceOrder() -> [String] {
+        if let order { return order }
+        let sorted = model.devices.values.map { (Array($0.name.lowercased().utf8), $0.id) }
+            .sorted { left, right in
+                left.0 == right.0 ? left.1 < right.1 : left.0.lexicographicallyPrecedes(right.0)
+            }
+        let ids = sorted.map(\.1)
+        order = ids
+        return ids
+    }
+}
+
+// MARK: effects of changes
+
+extension HubCore {
+    private mutating func note(_ change: Change, before: Device?) {
+        switch change {
+        case .settings:
+            everyConfigurationChanged()
+            effects.isTunnelChanged = true
+            tellOperators("settings", "")
+        case .device(let device): noteDevice(device.id, before, device)
+        case .removeDevice(let id):
+            noteDevice(id, before, nil)
+            live[id] = nil
+        case .forward(let rule): noteForward(rule.deviceId, rule.id)
+        case .removeForward(let id):
+            // Who had it is gone from the model; its device has a new hash in any case.
+            noteForward(nil, id)
+        case .token(let token): tellOperators("token", token.id)
+        case .alarm(let alarm): tellOperators("alarm", "\(alarm.id)")
+        case .credential, .removeCredential, .quarantine, .endQuarantine, .account, .removeAccount,
+            .log:
+            break
+        }
+    }
+
+    private mutating func noteDevice(_ id: String, _ old: Device?, _ new: Device?) {
+        tellOperators("device", id)
+        live[id]?.prepared = nil
+        if old?.name != new?.name { order = nil }
+        let oldPeer = old.flatMap { $0.revoked == nil ? $0 : nil }
+        let newPeer = new.flatMap { $0.revoked == nil ? $0 : nil }
+        if oldPeer?.keys != newPeer?.keys || oldPeer?.prefixes != newPeer?.prefixes
+            || oldPeer?.rotation?.phase != newPeer?.rotation?.phase
+        {
+            effects.isTunnelChanged = true
+        }
+        if oldPeer?.networks ?? [] != newPeer?.networks ?? [], model.settings.routes == nil {
+            everyConfigurationChanged()
+        } else if let old, let new, old.routes != new.routes || old.addresses != new.addresses {
+            tell(id, .config)
+        }
+        if new?.command != nil, new?.command != old?.command { tell(id, .command) }
+        if let new, new.revoked != nil, old?.revoked == nil { tell(id, .command) }
+    }
+
+    private mutating func noteForward(_ device: String?, _ id: String) {
+        effects.isTunnelChanged = true
+        tellOperators("forward", id)
+        if let device { forwardsChanged(device) }
+    }
+
+    /// The list of forwards of `device` is another one.
+    mutating func forwardsChanged(_ device: String) {
+        live[device]?.prepared = nil
+        tell(device, .forwards)
+    }
+
+    private mutating func everyConfigurationChanged() {
+        generation += 1
+        for id in model.devices.keys { tell(id, .config) }
+    }
+
+    private mutating func tell(_ device: String, _ event: DeviceEvent) {
+        effects.deviceEvents.append(Effects.DeviceNote(deviceId: device, event: event))
+    }
+
+    private mutating func tellOperators(_ kind: String, _ id: String) {
+        effects.operatorEvents.append(Effects.OperatorNote(kind: kind, id: id))
+    }
+}

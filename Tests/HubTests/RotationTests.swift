@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlAPI
+import Crypto
+import HTTP
+import Synchronization
+import Testing
+import WireGuard
+
+@testable import Hub
+
+struct RotationTests {
+    private func rotate(_ test: TestHub, _ device: TestDevice, _ key: PublicKey) -> HTTPResponse {
+        test.send(
+            "POST", "/api/v1/device/rotate", RotateRequest(publicKey: key.base64),
+            bearer: device.token)
+    }
+
+    private func observe(
+        _ test: TestHub, _ peers: [PublicKey: PeerReport]
+    ) throws {
+        let now = test.clock.now
+        try test.hub.locked { (core) throws(Refusal) in try core.observe(peers, at: now) }
+    }
+
+    private func peers(_ test: TestHub) -> [ConfigurationFile.Peer] {
+        test.hub.withCore { $0.desiredConfiguration().peers }
+    }
+
+    private func report(handshake: Int64? = nil, received: UInt64 = 0) -> PeerReport {
+        PeerReport(handshake: handshake, received: received)
+    }
+
+    @Test func case_C72_theOldKeyGoesWhenTheNewOneHasCarriedData() throws {
+        let test = try TestHub()
+        let device = try test.enrol()
+        let (old, new) = (device.key, SecretKey.generate().publicKey)
+        #expect(rotate(test, device, new).status == 200)
+        #expect(rotate(test, device, new).status == 200)
+        // Beside the old one, without prefixes.
+        #expect(peers(test).map(\.publicKey) == [old, new])
+        #expect(peers(test).map(\.allowedIPs.count) == [2, 0])
+        try observe(test, [old: report(handshake: 1), new: report()])
+        #expect(peers(test).map(\.allowedIPs.count) == [2, 0])
+        #expect(peers(test).first?.publicKey == old)
+        // Its first handshake moves the prefixes.
+        try observe(test, [old: report(handshake: 1), new: report(handshake: 2, received: 180)])
+        #expect(peers(test).map(\.publicKey) == [new, old])
+        #expect(peers(test).map(\.allowedIPs.count) == [2, 0])
+        try observe(test, [old: report(handshake: 1), new: report(handshake: 2, received: 180)])
+        #expect(peers(test).count == 2)
+        // Data does away with the old one.
+        try observe(test, [old: report(handshake: 1), new: report(handshake: 2, received: 300)])
+        #expect(peers(test).map(\.publicKey) == [new])
+        #expect(try test.view(device.id).publicKey == new.base64)
+        try test.expectStored()
+    }
+
+    @Test func aKeyThatNobodyUsesIsForgotten() throws {
+        let test = try TestHub()
+        let device = try test.enrol()
+        #expect(rotate(test, device, SecretKey.generate().publicKey).status == 200)
+        test.clock.advance(seconds: 600)
+        try observe(test, [:])
+        #expect(peers(test).count == 2)
+        test.clock.advance(seconds: 1)
+        try observe(test, [:])
+        #expect(peers(test).map(\.publicKey) == [device.key])
+        try test.expectStored()
+    }
+
+    @Test func aKeyOfAnotherDeviceIsRefused() throws {
+        let test = try TestHub()
+        let (one, two) = (try test.enrol(1), try test.enrol(2))
+        #expect(rotate(test, one, two.key).code == "conflict")
+        let key = SecretKey.generate().publicKey
+        #expect(rotate(test, one, key).status == 200)
+        #expect(rotate(test, two, key).code == "conflict")
+        let hub = test.hub.withCore { $0.publicKey }
+        #expect(rotate(test, two, hub).code == "conflict")
+        #expect(rotate(test, one, one.key).status == 200)
+        #expect(
+            test.send(
+                "POST", "/api/v1/device/rotate", RotateRequest(publicKey: "x"), bearer: one.token
+            ).code == "bad_request")
+    }
+
+    @Test func whatTheHubsInterfaceSeesIsShown() throws {
+        let test = try TestHub()
+        let device = try test.enrol()
+        var peer = report(handshake: test.clock.now, received: 5)
+        peer.endpoint = "192.0.2.7:1234"
+        try observe(test, [device.key: peer])
+        let hub = try #require(try test.view(device.id).tunnel.hub)
+        #expect(hub.endpoint == "192.0.2.7:1234")
+        #expect(hub.rxBytes == 5)
+        #expect(hub.lastHandshake?.unixSeconds == test.clock.now / 1000)
+    }
+}
+
+struct EventTests {
+    @Test func changesAreTold() throws {
+        let test = try TestHub()
+        let device = try test.enrol()
+        let stream = EventList()
+        test.hub.streams.add(stream, device: device.id)
+        #expect(test.operate("PATCH", "/settings", ["mtu": "1400"]).status == 200)
+        #expect(try test.forward(device, port: 80).status == 201)
+        #expect(test.operate("POST", "/devices/\(device.id)/reset").status == 204)
+        #expect(stream.events == ["config", "forwards", "command"])
+        _ = try test.enrol(2)
+        #expect(stream.events.count == 3)
+        #expect(test.operate("POST", "/devices/\(device.id)/revoke").status == 204)
+        #expect(stream.events.count > 3)
+    }
+
+    @Test func aDeviceHasTwoStreamsAtMost() throws {
+        let test = try TestHub()
+        let device = try test.enrol()
+        let streams = (0..<3).map { _ in EventList() }
+        for stream in streams { test.hub.streams.add(stream, device: device.id) }
+        #expect(streams.map(\.isClosed) == [true, false, false])
+        test.hub.close()
+        #expect(streams.map(\.isClosed) == [true, true, true])
+    }
+}
+
+private final class EventList: EventSink {
+    private let state = Mutex<(events: [String], isClosed: Bool)>(([], false))
+
+    var events: [String] { state.withLock { $0.events } }
+    var isClosed: Bool { state.withLock { $0.isClosed } }
+
+    func send(event: String, data: String) -> Bool {
+        state.withLock { $0.events.append(event) }
+        return true
+    }
+
+    func close() { state.withLock { $0.isClosed = true } }
+}
