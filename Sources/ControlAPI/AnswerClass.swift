@@ -102,7 +102,9 @@ extension Problem {
         case .unknownDevice: return call.isAuthenticated ? .unknownDevice : nil
         case .duplicateIdentity: return .duplicateIdentity(reason: reason)
         // The one answer that ends a tunnel must name whose.
-        case .revoked: return deviceId != nil && deviceId == own ? .revoked(reason: reason) : nil
+        case .revoked:
+            let isOwn = deviceId != nil && deviceId == own
+            return isOwn && call.isAuthenticated ? .revoked(reason: reason) : nil
         case .upgradeRequired: return .upgradeRequired(reason: reason)
         case .forbidden, .notFound, .methodNotAllowed, .conflict, .tooLarge,
             .unsupportedMediaType, .tooManyRequests, .internalError, .unavailable:

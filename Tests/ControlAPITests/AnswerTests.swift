@@ -80,6 +80,12 @@ extension AnswerClass {
 
     @Test func case_C68_nothing_but_a_revocation_of_this_very_device_ends_a_tunnel() {
         #expect(problem(.heartbeat, .revoked) == .revoked(reason: "status 410 revoked: why"))
+        let provision = AnswerClass.classify(
+            .provision,
+            ReceivedAnswer(
+                status: 410, contentType: Problem.contentType,
+                body: Wire.encode(Problem(.revoked, deviceId: own))), deviceId: own, now: now)
+        #expect(provision.isTransient)
         #expect(problem(.heartbeat, .revoked, device: nil).isTransient)
         #expect(problem(.heartbeat, .revoked, device: "another").isTransient)
         #expect(problem(.heartbeat, .unknownDevice, device: "another").isTransient)
