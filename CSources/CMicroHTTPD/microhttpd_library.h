@@ -14,9 +14,8 @@ struct http_daemon_settings {
     int listening_socket; /* the daemon's, if it starts */
     unsigned threads;
     unsigned connection_limit;
-    unsigned address_limit; /* connections of one address; 0: no limit */
-    unsigned idle_seconds;  /* without a byte in either direction */
-    size_t memory_limit;    /* bytes for the head of a request and of its answer */
+    unsigned idle_seconds; /* without a byte in either direction */
+    size_t memory_limit;   /* bytes for the head of a request and of its answer */
     /* PEM, and priorities of gnutls_priority_init(3); NULL: plain */
     const char *certificate, *key, *priorities;
     void *context; /* first argument of all that follow */
@@ -33,7 +32,6 @@ static inline struct MHD_Daemon *http_daemon_start(const struct http_daemon_sett
         {MHD_OPTION_LISTEN_SOCKET, settings->listening_socket, NULL},
         {MHD_OPTION_THREAD_POOL_SIZE, settings->threads, NULL},
         {MHD_OPTION_CONNECTION_LIMIT, settings->connection_limit, NULL},
-        {MHD_OPTION_PER_IP_CONNECTION_LIMIT, settings->address_limit, NULL},
         {MHD_OPTION_CONNECTION_TIMEOUT, settings->idle_seconds, NULL},
         {MHD_OPTION_CONNECTION_MEMORY_LIMIT, (intptr_t)settings->memory_limit, NULL},
         {MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL},

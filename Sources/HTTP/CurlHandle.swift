@@ -187,7 +187,9 @@ private let isLibraryReady: Bool = curl_global_init(Int(CURL_GLOBAL_ALL)) == CUR
         for field in request.headers.fields { append("\(field.name): \(field.value)") }
         // curl would wait up to a second for a 100 (RFC 9110 section 10.1.1), and call a body a form.
         if request.headers["Expect"] == nil { append("Expect:") }
-        if request.headers["Content-Type"] == nil { append("Content-Type: application/json") }
+        if request.headers["Content-Type"] == nil {
+            append(request.body.isEmpty ? "Content-Type:" : "Content-Type: application/json")
+        }
         request.bearer?.withBytes { token in
             var text = Array("Authorization: Bearer ".utf8)
             text.reserveCapacity(text.count + token.count + 1)

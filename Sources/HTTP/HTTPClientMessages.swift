@@ -71,3 +71,15 @@ public struct HTTPClientError: Error, Equatable, Sendable, CustomStringConvertib
         self.description = description
     }
 }
+
+/// Without header fields and body, which carry tokens.
+extension HTTPClientRequest: CustomStringConvertible, CustomReflectable {
+    public var description: String { "\(method) \(url) (\(body.count) bytes)" }
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+/// Without header fields and body, which carry tokens.
+extension HTTPClientResponse: CustomStringConvertible, CustomReflectable {
+    public var description: String { "\(status) (\(body.count) bytes)" }
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}

@@ -39,6 +39,12 @@ public struct HTTPRequest: Sendable, Equatable {
     }
 }
 
+/// Without header fields and body, which carry tokens.
+extension HTTPRequest: CustomStringConvertible, CustomReflectable {
+    public var description: String { "\(method) \(path) (\(body.count) bytes)" }
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}
+
 /// Percent-encoding (RFC 3986 section 2.1).
 public enum HTTPText {
     /// Decoded once. nil: a `%` without two hexadecimal digits, a NUL, or not UTF-8.

@@ -34,3 +34,9 @@ public struct HTTPResponse: Sendable {
         return response
     }
 }
+
+/// Without header fields and body, which carry tokens.
+extension HTTPResponse: CustomStringConvertible, CustomReflectable {
+    public var description: String { "\(status) (\(body.count) bytes)" }
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}

@@ -37,7 +37,8 @@ public final class HTTPServer: Sendable {
         public var streamKeepAlive = Duration.seconds(15)
         /// At least `threads`.
         public var connectionLimit = 2000
-        /// Connections of one address. Counts for TLS only: on loopback all clients share one.
+        /// Connections of one IPv4 address or one IPv6 /64; more are closed at once. Counts for TLS
+        /// only: on loopback all clients share one.
         public var addressLimit = 64
         public var threads = 2
 
@@ -65,7 +66,7 @@ public final class HTTPServer: Sendable {
 
     /// Connections there are now.
     public var connectionCount: Int { core.connections.count }
-    /// How many were cut because a deadline had passed or a stream was not read.
+    /// How many were cut: a deadline had passed, a stream was not read, an address had too many.
     public var cutCount: Int { core.connections.cutCount }
     /// Bytes of bodies that are being received.
     var bytesOfBodies: Int { core.bodyBytes.load(ordering: .relaxed) }

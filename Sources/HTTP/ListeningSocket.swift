@@ -132,7 +132,7 @@ struct ListeningSocket: ~Copyable {
 }
 
 /// nil: not a numeric address.
-private func withAddress<R>(
+func withAddress<R>(
     _ text: String, _ port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) -> R
 ) -> R? {
     var hints = unsafe addrinfo()

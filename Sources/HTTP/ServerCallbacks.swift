@@ -35,7 +35,9 @@ private func connectionChanged(
         let socket = unsafe http_connection_socket(connection)
         let origin = unsafe HTTPRequest.Origin(
             socket: socket, address: http_connection_address(connection))
-        let made = ServerConnection(socket: socket, origin: origin)
+        let made = unsafe ServerConnection(
+            socket: socket, origin: origin,
+            network: ClientNetwork(http_connection_address(connection)))
         made.expectEnd(within: core.options.headDeadline)
         core.connections.add(made)
         unsafe slot.pointee = Unmanaged.passRetained(made).toOpaque()

@@ -12,12 +12,15 @@ final class ServerConnection: Sendable {
     /// The library's. Valid while the connection is in `ServerConnections`.
     fileprivate let socket: Int32
     let origin: HTTPRequest.Origin
+    fileprivate let network: ClientNetwork?
     /// In milliseconds of CLOCK_MONOTONIC; the far future where there is none.
     private let deadline = Atomic<Int64>(.max)
 
-    init(socket: Int32, origin: HTTPRequest.Origin) {
+    /// `network` nil: one of a unix socket.
+    init(socket: Int32, origin: HTTPRequest.Origin, network: ClientNetwork?) {
         self.socket = socket
         self.origin = origin
+        self.network = network
     }
 
     /// What is going on must be over by then.
@@ -29,35 +32,94 @@ final class ServerConnection: Sendable {
     func isOverdue(_ now: Int64) -> Bool { deadline.load(ordering: .relaxed) <= now }
 }
 
+/// What counts as one client: an IPv4 address, or 64 bits of an IPv6 one, of which a single host
+/// may take any address below (RFC 8981).
+struct ClientNetwork: Hashable, Sendable {
+    private var isIPv6: Bool
+    private var bits: UInt64
+
+    /// nil: of another family.
+    init?(_ address: UnsafePointer<sockaddr>?) {
+        guard let address = unsafe address else { return nil }
+        let bytes = unsafe UnsafeRawPointer(address)
+        switch unsafe Int32(address.pointee.sa_family) {
+        case AF_INET:
+            self = unsafe .v4(bytes.load(as: sockaddr_in.self).sin_addr.s_addr)
+        case AF_INET6:
+            // Alignment: the library keeps any family in sockaddr_storage.
+            let whole = unsafe bytes.load(as: sockaddr_in6.self).sin6_addr
+            self = unsafe withUnsafeBytes(of: whole) { whole in
+                let words = unsafe whole.bindMemory(to: UInt32.self)
+                // ::ffff:0:0/96, IPv4-mapped (RFC 4291 section 2.5.5.2).
+                if unsafe words[0] == 0 && words[1] == 0 && words[2] == UInt32(0xFFFF).bigEndian {
+                    return unsafe .v4(words[3])
+                }
+                return unsafe ClientNetwork(
+                    isIPv6: true, bits: UInt64(words[0]) << 32 | UInt64(words[1]))
+            }
+        default: return nil
+        }
+    }
+
+    private init(isIPv6: Bool, bits: UInt64) {
+        self.isIPv6 = isIPv6
+        self.bits = bits
+    }
+
+    private static func v4(_ bits: UInt32) -> ClientNetwork {
+        ClientNetwork(isIPv6: false, bits: UInt64(bits))
+    }
+}
+
 /// All connections of one server.
 final class ServerConnections: Sendable {
-    private let table = Mutex<[ObjectIdentifier: ServerConnection]>([:])
-    private let cuts = Atomic<Int>(0)
+    private struct State {
+        var connections: [ObjectIdentifier: ServerConnection] = [:]
+        var counts: [ClientNetwork: Int] = [:]
+    }
 
-    var count: Int { table.withLock { $0.count } }
+    private let state = Mutex(State())
+    private let cuts = Atomic<Int>(0)
+    /// Connections of one network; nil: as many as come.
+    private let networkLimit: Int?
+
+    init(networkLimit: Int?) { self.networkLimit = networkLimit }
+
+    var count: Int { state.withLock { $0.connections.count } }
     var cutCount: Int { cuts.load(ordering: .relaxed) }
 
+    /// Cuts it at once where its network has enough.
     func add(_ connection: ServerConnection) {
-        table.withLock { $0[ObjectIdentifier(connection)] = connection }
+        state.withLock { state in
+            state.connections[ObjectIdentifier(connection)] = connection
+            guard let network = connection.network else { return }
+            state.counts[network, default: 0] += 1
+            if let networkLimit, state.counts[network]! > networkLimit { cut(locked: connection) }
+        }
     }
 
     /// Before its descriptor is closed.
     func remove(_ connection: ServerConnection) {
-        table.withLock { _ = $0.removeValue(forKey: ObjectIdentifier(connection)) }
+        state.withLock { state in
+            let known = state.connections.removeValue(forKey: ObjectIdentifier(connection))
+            guard known != nil, let network = connection.network else { return }
+            let rest = state.counts[network]! - 1
+            state.counts[network] = rest == 0 ? nil : rest
+        }
     }
 
     /// The library notices at once and closes.
     func cut(_ connection: ServerConnection) {
-        table.withLock { table in
-            guard table[ObjectIdentifier(connection)] != nil else { return }
+        state.withLock { state in
+            guard state.connections[ObjectIdentifier(connection)] != nil else { return }
             cut(locked: connection)
         }
     }
 
     func cutOverdue() {
         let now = Host.monotonicMilliseconds()
-        table.withLock { table in
-            for connection in table.values where connection.isOverdue(now) {
+        state.withLock { state in
+            for connection in state.connections.values where connection.isOverdue(now) {
                 connection.expectEnd(within: nil)  // counted once
                 cut(locked: connection)
             }
@@ -73,8 +135,8 @@ final class ServerConnections: Sendable {
 
     /// Whether the other end of `connection` has closed it or is gone.
     func isHungUp(_ connection: ServerConnection) -> Bool {
-        table.withLock { table in
-            guard table[ObjectIdentifier(connection)] != nil else { return true }
+        state.withLock { state in
+            guard state.connections[ObjectIdentifier(connection)] != nil else { return true }
             let hungUp = Int16(0x2000)  // POLLRDHUP of poll(2), a GNU extension
             var entry = pollfd(fd: connection.socket, events: hungUp, revents: 0)
             return unsafe poll(&entry, 1, 0) > 0

@@ -30,7 +30,7 @@ import Synchronization
     let handler: HTTPServer.Handler
     let isSecure: Bool
     let port: UInt16
-    let connections = ServerConnections()
+    let connections: ServerConnections
     /// Bytes of bodies that are being received.
     let bodyBytes = Atomic<Int>(0)
     private let state: Mutex<State>
@@ -45,6 +45,8 @@ import Synchronization
         self.handler = handler
         self.isSecure = isSecure
         self.port = port
+        connections = ServerConnections(
+            networkLimit: options.listen.isTLS ? options.addressLimit : nil)
         state = Mutex(State(listener: listener))
     }
 
@@ -84,7 +86,6 @@ import Synchronization
             unsafe settings.threads = UInt32(max(options.threads, 1))
             let connectionLimit = max(options.connectionLimit, options.threads)
             unsafe settings.connection_limit = UInt32(connectionLimit)
-            unsafe settings.address_limit = isSecure ? UInt32(options.addressLimit) : 0
             // Only for streams whose client does not read: all else has deadlines of its own.
             unsafe settings.idle_seconds = 120
             unsafe settings.memory_limit = options.headLimit

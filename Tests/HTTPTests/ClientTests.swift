@@ -111,6 +111,8 @@ import Testing
         #expect(head.contains("\r\nX-A: b\r\n"))
         #expect(!head.contains("Expect"))
         #expect("\(token)" == "(hidden)" && "\(request)".contains("abc-123") == false)
+        let empty = try client.perform(HTTPClientRequest("POST", peer.url("/echo-head"))).text
+        #expect(empty.contains("Content-Length: 0") && !empty.contains("Content-Type"))
         // Cookies are not kept, and a token is not remembered.
         _ = try client.perform(HTTPClientRequest("GET", peer.url("/cookie")))
         request = HTTPClientRequest("GET", peer.url("/echo-head"))

@@ -180,6 +180,39 @@ import Testing
         }
     }
 
+    @Test func connections_beyond_the_limit_wait_their_turn() throws {
+        let server = try plainServer(limits { $0.connectionLimit = 4 }) { _ in
+            HTTPResponse(status: 204)
+        }
+        var held: [RawClient] = []
+        for _ in 0..<12 {
+            let client = try RawClient(port: server.port)
+            client.send("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n")
+            held.append(client)
+        }
+        #expect(eventually { server.connectionCount == 4 })
+        for client in held { client.send("\r\n") }
+        for client in held { #expect(client.receiveAll().hasPrefix("HTTP/1.1 204")) }
+    }
+
+    @Test func nothing_secret_is_printed() {
+        let secret = HTTPHeaders(dictionaryLiteral: ("Authorization", "Bearer s3cret"))
+        let body = Array("s3cret".utf8)
+        let values: [Any] = [
+            HTTPRequest(method: "GET", path: "/", headers: secret, body: body),
+            HTTPResponse(status: 200, headers: secret, body: body),
+            HTTPClientRequest("GET", "https://h/", headers: secret, body: body),
+            HTTPClientResponse(status: 200, headers: secret, body: body),
+        ]
+        for value in values {
+            var dumped = ""
+            dump(value, to: &dumped)
+            for text in ["\(value)", String(reflecting: value), dumped] {
+                #expect(!text.contains("s3cret") && !text.contains("115"), "\(text)")
+            }
+        }
+    }
+
     @Test func stop_returns_with_idle_and_half_open_connections() throws {
         let server = try plainServer { _ in HTTPResponse(status: 204) }
         let port = server.port

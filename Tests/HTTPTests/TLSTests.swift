@@ -223,7 +223,8 @@ import Testing
         #expect(eventually { server.connectionCount == 3 })
         let fourth = try RawClient(port: server.port)
         #expect(fourth.receiveAll() == "")
-        #expect(server.connectionCount == 3)
+        #expect(eventually { server.connectionCount == 3 })
+        #expect(server.cutCount == 1)
         held = []
         #expect(eventually { server.connectionCount == 0 })
         var options = HTTPClient.Options()
@@ -231,6 +232,34 @@ import Testing
         let response = try HTTPClient(options).perform(
             HTTPClientRequest("GET", "https://127.0.0.1:\(server.port)/"))
         #expect(response.status == 200)
+    }
+
+    @Test func an_IPv6_client_has_64_bits_and_a_mapped_one_is_IPv4() throws {
+        func network(_ address: String) -> ClientNetwork? {
+            unsafe withAddress(address, 0) { pointer, _ in unsafe ClientNetwork(pointer) } ?? nil
+        }
+        #expect(network("2001:db8:1:2::3") == network("2001:db8:1:2:ffff::9"))
+        #expect(network("2001:db8:1:2::3") != network("2001:db8:1:3::3"))
+        #expect(network("192.0.2.1") == network("::ffff:192.0.2.1"))
+        #expect(network("192.0.2.1") != network("192.0.2.2"))
+        #expect(network("::c000:201") != network("192.0.2.1"))
+    }
+
+    @Test func one_socket_serves_both_families() throws {
+        let made = try Certificate.selfSigned(commonName: "hub", addresses: [], days: 1)
+        let options = HTTPServer.Options(
+            .tls(address: "*", port: 0, certificatePEM: made.certificatePEM, key: made.key))
+        let server = try HTTPServer(options) { request in
+            guard case .ip(let address) = request.origin else { return HTTPResponse(status: 400) }
+            return HTTPResponse(status: 200, body: Array(address.utf8))
+        }
+        var client = HTTPClient.Options()
+        client.pins = [try Certificate.pin(ofPEM: made.certificatePEM)]
+        for (host, address) in [("127.0.0.1", "127.0.0.1"), ("[::1]", "::1")] {
+            let response = try HTTPClient(client).perform(
+                HTTPClientRequest("GET", "https://\(host):\(server.port)/"))
+            #expect(response.text == address)
+        }
     }
 
     @Test func certificate_and_key_must_belong_together() throws {
