@@ -55,12 +55,17 @@ let package = Package(
         .target(
             name: "ControlAPI", dependencies: ["Crypto", "WireGuard"],
             swiftSettings: swiftSettings),
+        // The machine's TPM, by tpm2-tss, which is loaded at run time.
+        .target(name: "CTPM", path: "CSources/CTPM", cSettings: cSettings),
+        .target(name: "TrustedPlatform", dependencies: ["CTPM"], swiftSettings: swiftSettings),
         // Owner of the machine's id and the journal.
         .target(name: "Systemd", dependencies: ["CSystemd"], swiftSettings: swiftSettings),
         // Secrets, last good configuration, logs.
         .target(
             name: "Storage",
-            dependencies: ["Crypto", "HostProcess", "SQLite", "Systemd", "WireGuard"],
+            dependencies: [
+                "Crypto", "HostProcess", "SQLite", "Systemd", "TrustedPlatform", "WireGuard",
+            ],
             swiftSettings: swiftSettings),
         // Owner of SQLite.
         .systemLibrary(name: "CSQLite", path: "CSources/CSQLite", pkgConfig: "sqlite3"),
@@ -148,7 +153,9 @@ let package = Package(
             swiftSettings: swiftSettings),
         .testTarget(
             name: "StorageTests",
-            dependencies: ["Crypto", "HostProcess", "SQLite", "Storage", "WireGuard"],
+            dependencies: [
+                "Crypto", "HostProcess", "SQLite", "Storage", "TrustedPlatform", "WireGuard",
+            ],
             swiftSettings: swiftSettings),
         .testTarget(name: "SQLiteTests", dependencies: ["SQLite"], swiftSettings: swiftSettings),
         .testTarget(
@@ -182,7 +189,8 @@ let package = Package(
             path: "Tests/BackendProbe", swiftSettings: swiftSettings),
         // What Tests/netns/storage.sh drives Storage with.
         .executableTarget(
-            name: "storage-probe", dependencies: ["HostProcess", "SQLite", "Storage", "Systemd"],
+            name: "storage-probe",
+            dependencies: ["HostProcess", "SQLite", "Storage", "Systemd", "TrustedPlatform"],
             path: "Tests/StorageProbe", swiftSettings: swiftSettings),
         .testTarget(
             name: "BackendsTests",

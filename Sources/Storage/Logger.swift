@@ -64,6 +64,7 @@ public final class Logger: Sendable {
         let (opened, problem) = LogHistory.openForWriting(directory, limit: historyLimit)
         history = Mutex(opened)
         if let problem { warn("log", "\(problem)") }
+        for correction in directory.corrections { warn("storage", "\(correction)") }
     }
 
     public func debug(

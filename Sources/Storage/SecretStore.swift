@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import HostProcess
 import Synchronization
+import TrustedPlatform
 
 /// Secrets of agent and hub, each in a file of its own, sealed so that it opens only under this
 /// store's key, on this machine and under its own name. There is no other copy of them, and no way
@@ -12,58 +13,34 @@ public final class SecretStore: Sendable {
     private let machine: String
     private let key: StorageKey
     private let isWriting = Mutex(())
-
-    /// Where the key may come from.
-    public enum KeySource: Sendable {
-        /// A credential that was handed over, or else a key file.
-        case automatic
-        case credential
-        case file
-    }
+    /// Why the protection is less than this machine offers, as a line for the log.
+    public let remark: String?
 
     private static let suffix = ".sealed"
 
-    /// `machine` is `MachineIdentity.current()`. A key file is made when there is neither a key nor
-    /// a secret. Throws `.noKey` where there are secrets but no key, which is how a key that did not
+    /// `machine` is `MachineIdentity.current()`. A key is made when there is neither a key nor a
+    /// secret. Throws `.noKey` where there are secrets but no key, which is how a key that did not
     /// come back after a restart shows (C91).
     public convenience init(
-        _ directory: StateDirectory, keySource: KeySource = .automatic, machine: String
+        _ directory: StateDirectory, keySource: KeySource = .automatic, machine: String,
+        tpm: TPM? = .ofMachine
     ) throws(StorageError) {
         try self.init(
-            directory, keySource: keySource, machine: machine, environment: Host.environment)
+            directory, keySource: keySource, machine: machine, tpm: tpm,
+            environment: Host.environment)
     }
 
     init(
-        _ directory: StateDirectory, keySource: KeySource, machine: String,
+        _ directory: StateDirectory, keySource: KeySource, machine: String, tpm: TPM?,
         environment: (String) -> String?
     ) throws(StorageError) {
         self.directory = directory
         self.machine = machine
-        let credential =
-            keySource == .file ? nil : StorageKey.credentialPath(environment: environment)
-        if let credential {
-            key = try StorageKey.read(credential, .credential)
-        } else if keySource == .credential {
-            throw StorageError(
-                .noKey,
-                "no credential \(StorageKey.credentialName) was handed over: "
-                    + "neither $CREDENTIALS_DIRECTORY nor $NEXUSGUARD_CREDENTIAL leads to one")
-        } else {
-            key = try Self.keyFile(directory)
-        }
-    }
-
-    private static func keyFile(_ directory: StateDirectory) throws(StorageError) -> StorageKey {
-        let path = directory.file(StorageKey.fileName)
-        guard try !exists(path) else { return try StorageKey.read(path, .file) }
-        if let name = try names(in: directory).first {
-            throw StorageError(
-                .noKey,
-                "cannot unseal \(directory.file(name + suffix)) and what lies beside it: their key "
-                    + "is not here, neither as a credential nor as \(path); keep the files and "
-                    + "bring the key back")
-        }
-        return try StorageKey.make(path)
+        let choice = KeyChoice(
+            directory: directory, tpm: tpm,
+            credential: StorageKey.credentialPath(environment: environment),
+            firstSecret: try Self.names(in: directory).first.map { $0 + Self.suffix })
+        (key, remark) = try choice.key(from: keySource)
     }
 
     /// What `status` shows.
@@ -76,11 +53,6 @@ public final class SecretStore: Sendable {
         let names = try asking { () throws(HostError) in try HostFile.names(in: directory.path) }
         return names.filter { $0.hasSuffix(suffix) && !$0.hasPrefix(".") }
             .map { String($0.dropLast(suffix.count)) }.sorted()
-    }
-
-    /// What cannot be looked at is an error: it is not taken for missing.
-    private static func exists(_ path: String) throws(StorageError) -> Bool {
-        try asking { () throws(HostError) in try FileStatus.of(path) } != nil
     }
 }
 
@@ -102,7 +74,7 @@ extension SecretStore {
     /// `.otherMachine`, `.otherKey` and `.damaged`, and leaves the file alone.
     public func open(_ name: String) throws(StorageError) -> [UInt8]? {
         let path = path(name)
-        guard try Self.exists(path) else { return nil }
+        guard try isThere(path) else { return nil }
         let file = try asking { () throws(HostError) in
             try HostFile.read(path, limit: SealedFile.maximumLength + 4096)
         }

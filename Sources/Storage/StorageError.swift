@@ -63,3 +63,9 @@ func asking<Value: ~Copyable>(
         throw StorageError(error)
     }
 }
+
+/// Whether there is something of that name. What cannot be looked at is an error: it is not taken
+/// for missing.
+func isThere(_ path: String) throws(StorageError) -> Bool {
+    try asking { () throws(HostError) in try FileStatus.of(path) } != nil
+}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Crypto
 import HostProcess
+import TrustedPlatform
 import WireGuard
 
 /// What protects the secrets of a state directory.
@@ -8,6 +9,8 @@ public enum Protection: String, Equatable, Sendable {
     /// A key that the service manager hands over, such as one that systemd-creds(1) has sealed to
     /// the machine's TPM.
     case credential
+    /// A key that only the machine's TPM makes of a file beside the secrets.
+    case tpm
     /// A key file beside the secrets.
     case file
 
@@ -17,6 +20,9 @@ public enum Protection: String, Equatable, Sendable {
         case .credential:
             "sealed under a key that the service manager hands over: protected from other users, "
                 + "and from who takes the disk as far as that key is kept elsewhere"
+        case .tpm:
+            "sealed under a key of this machine's TPM: protected from other users, and from who "
+                + "takes the disk without the machine"
         case .file:
             "sealed under a key file beside them: protected from other users, but not from who "
                 + "takes the disk"
@@ -44,6 +50,8 @@ struct StorageKey: Sendable {
     /// The name of the credential of systemd.exec(5), and of the key file.
     static let credentialName = "nexusguard.key"
     static let fileName = "storage.key"
+    /// Of the file that the TPM makes the key of.
+    static let sealedFileName = "storage.tpm"
 
     // MARK: reading
 
@@ -103,5 +111,59 @@ struct StorageKey: Sendable {
             }
         }
         return StorageKey(key: key, protection: .file, path: path)
+    }
+}
+
+// MARK: the TPM
+
+extension StorageKey {
+    private static let mark = Array("nexusguard-tpm 1\n".utf8)
+
+    /// A new key that `tpm` has sealed, in a file that is on disk before anything is sealed under
+    /// the key. The TPM's error as `.noKey`.
+    static func make(_ path: String, by tpm: TPM) throws(StorageError) -> StorageKey {
+        let key = AEADKey.generate()
+        let sealed = try askingTPM("seal a key for \(path)", advice: "") { () throws(TPMError) in
+            try key.withBytes { (bytes) throws(TPMError) in try tpm.seal(bytes) }
+        }
+        try asking { () throws(HostError) in
+            try HostFile.write(mark + sealed, to: path, replacing: false)
+        }
+        return StorageKey(key: key, protection: .tpm, path: path)
+    }
+
+    /// Throws `.noKey` when this machine's TPM does not make a key of it: another machine, a TPM
+    /// that was cleared, or none (C91).
+    static func read(_ path: String, by tpm: TPM?) throws(StorageError) -> StorageKey {
+        let file = try asking { () throws(HostError) in try HostFile.read(path, limit: 4096) }
+        guard file.bytes.starts(with: mark) else {
+            throw StorageError(
+                .damaged, "cannot unseal \(path): it is damaged; keep the file and restore a copy")
+        }
+        guard let tpm else {
+            throw StorageError(
+                .noKey,
+                "cannot unseal \(path): there is no TPM that this user may use; keep the file and "
+                    + "give \(Host.userName(Host.user)) access to /dev/tpmrm0 (group tss)")
+        }
+        var bytes = try askingTPM("unseal \(path)", advice: "; keep the file") {
+            () throws(TPMError) in
+            try tpm.unseal(Array(file.bytes.dropFirst(mark.count)))
+        }
+        defer { erase(&bytes) }
+        guard bytes.count == AEADKey.length else {
+            throw StorageError(.damaged, "cannot unseal \(path): it holds no key; keep the file")
+        }
+        return StorageKey(key: AEADKey(copying: bytes), protection: .tpm, path: path)
+    }
+
+    private static func askingTPM<Value>(
+        _ what: String, advice: String, _ body: () throws(TPMError) -> Value
+    ) throws(StorageError) -> Value {
+        do throws(TPMError) {
+            return try body()
+        } catch {
+            throw StorageError(.noKey, "cannot \(what): \(error)\(advice)")
+        }
     }
 }

@@ -14,11 +14,11 @@ private let secret = Array("the private key of this device!!".utf8)
     let directory = TemporaryDirectory()
 
     private func store(
-        _ source: SecretStore.KeySource = .automatic, machine: String = machine,
+        _ source: KeySource = .automatic, machine: String = machine,
         credential: String? = nil
     ) throws(StorageError) -> SecretStore {
         try SecretStore(
-            try directory.state(), keySource: source, machine: machine,
+            try directory.state(), keySource: source, machine: machine, tpm: nil,
             environment: { $0 == "NEXUSGUARD_CREDENTIAL" ? credential : nil })
     }
 
@@ -198,7 +198,27 @@ private let secret = Array("the private key of this device!!".utf8)
         #expect(StorageKey.credentialPath { both[$0] } == "/elsewhere")
     }
 
+    @Test func case_C91_theFileOfATPMIsKeptWhereThereIsNone() throws {
+        _ = try StateDirectory(directory.path)
+        for content in [Array("nexusguard-tpm 1\n".utf8) + [1, 2, 3], [0]] {
+            try directory.overwrite("storage.tpm", content)
+            for source in [KeySource.automatic, .tpm] {
+                let error = failure { () throws(StorageError) in
+                    let state = try directory.state()
+                    _ = try SecretStore(
+                        state, keySource: source, machine: machine, tpm: nil,
+                        environment: { _ in nil })
+                }
+                #expect(error?.kind == (content.count > 1 ? .noKey : .damaged))
+                #expect(error?.description.contains("keep the file") == true)
+            }
+            #expect(directory.names == ["storage.tpm"])
+            #expect(try directory.read("storage.tpm") == content)
+        }
+    }
+
     @Test func protectionIsSaidInWords() {
+        #expect(Protection.tpm.description.contains("without the machine"))
         #expect(Protection.file.description.contains("not from who takes the disk"))
         #expect(Protection.credential.description.contains("service manager"))
     }

@@ -3,7 +3,8 @@
 #
 # What agent and hub keep, on a file system that is full, and their records in a journal. There is
 # no network in it: mount namespaces of its own hold a small tmpfs, and a /run with a socket where
-# the journal's is. The host's journal and file systems are not touched.
+# the journal's is; a TPM in software serves on the loopback of a namespace. The host's journal, TPM
+# and file systems are not touched.
 #
 # shellcheck source-path=SCRIPTDIR
 ENGINE=true PEER=true
@@ -92,3 +93,62 @@ if [[ -s /etc/machine-id ]]; then
         exec "$2" machine' sh "$WORK" "$PROBE")
     expect "is another one on another machine" [ "$other" != "$first" ]
 fi
+
+step "a key of a TPM (C91)"
+if ! command -v swtpm >/dev/null; then
+    say "  no swtpm: not tried"
+    exit 0
+fi
+SEALED=sealed TCTI=swtpm:host=127.0.0.1,port=2321
+netns_create "$A"
+# tpm_start NAME: a TPM with the seeds of that name.
+tpm_start() {
+    mkdir -p "$WORK/tpm-$1"
+    background "$A" swtpm socket --tpm2 --tpmstate "dir=$WORK/tpm-$1" --flags startup-clear \
+        --server type=tcp,bindaddr=127.0.0.1,port=2321 --ctrl type=tcp,bindaddr=127.0.0.1,port=2322
+    wait_until 10 "the TPM $1" listens "$A" t 2322
+}
+tpm_stop() {
+    kill "$BACKGROUND_PID"
+    wait "$BACKGROUND_PID" 2>/dev/null || true
+}
+# with_tpm ADDRESS [SECRET]: output and error into $WORK/tpm.out
+with_tpm() { in_ns "$A" "$PROBE" tpm "$WORK/$SEALED" "$@" >"$WORK/tpm.out" 2>&1; }
+refuses() { ! with_tpm "$@"; }
+
+tpm_start one
+expect "the first secret is sealed by it" with_tpm "$TCTI" hush
+expect "and opens" contains "$WORK/tpm.out" "secret: hush"
+expect "status would say so" contains "$WORK/tpm.out" "protection: tpm"
+expect "no key file is made" [ ! -e "$WORK/sealed/storage.key" ]
+tpm_stop
+tpm_start one
+expect "it opens after the TPM was started again" with_tpm "$TCTI"
+expect "with the same content" contains "$WORK/tpm.out" "secret: hush"
+cp -a "$WORK/sealed" "$WORK/damaged"
+printf x >>"$WORK/damaged/storage.tpm"
+SEALED=damaged
+expect "a file with damage does not" refuses "$TCTI"
+expect "and is told from another TPM's" contains "$WORK/tpm.out" "not what a TPM has sealed"
+SEALED=sealed
+tpm_stop
+before=$(sha256sum "$WORK"/sealed/*)
+tpm_start two
+expect "another TPM does not open it" refuses "$TCTI"
+cut -c 1-200 "$WORK/tpm.out"
+expect "and says to keep the file" grep -q "cannot unseal .*another TPM.*keep the file" \
+    "$WORK/tpm.out"
+tpm_stop
+expect "a TPM that is gone is an error" refuses "$TCTI"
+expect "that says what is kept" grep -q "no TPM answers at .*keep the file" "$WORK/tpm.out"
+expect "no TPM at all is one too" refuses ""
+expect "that names the device" contains "$WORK/tpm.out" "/dev/tpmrm0"
+expect "nothing was changed or made" [ "$(sha256sum "$WORK"/sealed/*)" = "$before" ]
+rm -r "$WORK/sealed"
+expect "a TPM that cannot be used makes way for a key file" with_tpm "$TCTI" hush
+expect "which is said" contains "$WORK/tpm.out" "using a key file instead"
+expect "in the protection as well" contains "$WORK/tpm.out" "protection: file"
+tpm_start one
+expect "a key file that is there is gone on with" with_tpm "$TCTI"
+expect "also where there is a TPM now" contains "$WORK/tpm.out" "protection: file"
+tpm_stop
