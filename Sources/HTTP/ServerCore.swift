@@ -157,12 +157,12 @@ import Synchronization
                 return (state.daemon, Array(state.streams.values))
             }
             guard let daemon else { return }
-            // Nobody new from here on; the listening socket is given back.
+            // Nobody new from here on; the listening socket is ours again.
             let socket = unsafe MHD_quiesce_daemon(daemon.pointer)
-            if socket >= 0 { close(socket) }
             // The library may not be stopped while connections are suspended.
             for stream in streams { stream.close() }
             unsafe MHD_stop_daemon(daemon.pointer)
+            if socket >= 0 { close(socket) }
             let watchdog = state.withLock { state in
                 state.daemon = nil
                 state.listener = nil

@@ -172,6 +172,8 @@ import Testing
         options.pins = [pin]
         let client = try HTTPClient(options)
         #expect(try client.perform(HTTPClientRequest("GET", url)).text == "true /x")
+        #expect(try client.perform(HTTPClientRequest("GET", url)).text == "true /x")
+        #expect(server.connectionCount == 1, "the same connection")
         #expect(throws: HTTPClientError.self) {
             try HTTPClient().perform(HTTPClientRequest("GET", url))
         }
