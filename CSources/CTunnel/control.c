@@ -108,7 +108,7 @@ static void follow_link(struct tunnel *tunnel)
     tunnel->link = now;
     pthread_mutex_unlock(&tunnel->link_lock);
     if (now.mtu)
-        atomic_store(&tunnel->mtu, now.mtu);
+        tunnel_follow_mtu(tunnel, &now);
     if (now.up && !atomic_load(&tunnel->up))
         tunnel_link_up(tunnel);
     else if (!now.up && atomic_load(&tunnel->up))

@@ -14,6 +14,7 @@
     X(TUN_MALFORMED, "tun_malformed")                                                              \
     X(TUN_GSO_INVALID, "tun_gso_invalid")                                                          \
     X(TUN_GSO_TOO_MANY_SEGMENTS, "tun_gso_too_many_segments")                                      \
+    X(TUN_QUEUE_CONGESTED, "tun_queue_congested")                                                  \
     X(NO_PEER_FOR_DESTINATION, "no_peer_for_destination")                                          \
     X(NO_ENDPOINT, "no_endpoint")                                                                  \
     X(STAGED_OVERFLOW, "staged_overflow")                                                          \
@@ -25,6 +26,7 @@
     X(LINK_DOWN, "link_down")                                                                      \
     /* inbound, from UDP */                                                                        \
     X(UDP_TRUNCATED, "udp_truncated")                                                              \
+    X(UDP_QUEUE_CONGESTED, "udp_queue_congested")                                                  \
     X(MESSAGE_TOO_SHORT, "message_too_short")                                                      \
     X(MESSAGE_UNKNOWN_TYPE, "message_unknown_type")                                                \
     X(HANDSHAKE_WRONG_LENGTH, "handshake_wrong_length")                                            \

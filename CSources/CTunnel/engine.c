@@ -175,6 +175,13 @@ void tunnel_end_monitor(struct tunnel *tunnel)
     tunnel->monitor_fd = -1;
 }
 
+void tunnel_follow_mtu(struct tunnel *tunnel, const struct tun_link_state *link)
+{
+    uint32_t mtu = link->mtu ? link->mtu : DEFAULT_MTU;
+    if (atomic_exchange(&tunnel->mtu, mtu) != mtu && tunnel->tun.made_here && tunnel->tun.tso)
+        tun_limit_super_packets(link->ifindex, mtu);
+}
+
 /* After the monitor is open, so that no change is lost between the two. */
 static void init_link(struct tunnel *tunnel)
 {
@@ -184,7 +191,7 @@ static void init_link(struct tunnel *tunnel)
         tunnel_end_monitor(tunnel);
     }
     memcpy(tunnel->link.name, tunnel->tun.name, sizeof tunnel->link.name);
-    atomic_store(&tunnel->mtu, tunnel->link.mtu ? tunnel->link.mtu : DEFAULT_MTU);
+    tunnel_follow_mtu(tunnel, &tunnel->link);
 }
 
 static int create(struct tunnel *tunnel, char *error_text)

@@ -138,6 +138,8 @@ void tunnel_remove_peer(struct tunnel *tunnel, struct peer *peer);
 /* Link events (control thread). */
 void tunnel_link_up(struct tunnel *tunnel);
 void tunnel_link_down(struct tunnel *tunnel);
+/* Takes over the link's MTU. */
+void tunnel_follow_mtu(struct tunnel *tunnel, const struct tun_link_state *link);
 /* The link is out of sight: news of other links, which nobody would read, must not wake. */
 void tunnel_end_monitor(struct tunnel *tunnel);
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The link as the kernel tells it, through rtnetlink(7). A deletion reported here is no end of the
- * device: a link that moved to another namespace is reported the same way (pitfall 60).
+ * device: a link that moved to another namespace is reported the same way (pitfall 60). And the one
+ * thing it is asked for: super-packets of a size that suits.
  */
+#include "messages.h"
 #include "tun.h"
 
 #include <errno.h>
@@ -77,6 +79,11 @@ static int take_attribute(const struct nlattr *attribute, void *context)
         if (mnl_attr_validate(attribute, MNL_TYPE_U32) < 0)
             return MNL_CB_ERROR;
         state->mtu = mnl_attr_get_u32(attribute);
+        break;
+    case IFLA_GSO_MAX_SIZE:
+        if (mnl_attr_validate(attribute, MNL_TYPE_U32) < 0)
+            return MNL_CB_ERROR;
+        state->gso_max_size = mnl_attr_get_u32(attribute);
         break;
     }
     return MNL_CB_OK;
@@ -156,6 +163,43 @@ bool tun_link_query(const char *name, struct tun_link_state *state)
 {
     *state = (struct tun_link_state){0};
     return query_link(name, 0, state);
+}
+
+/*
+ * TCP cuts its super-packets to gso_max_size less room for headers (sk_setup_caps in
+ * net/core/sock.c: MAX_TCP_HEADER and one), in multiples of its segment: the MTU less 40 bytes of
+ * headers, in IPv6 60, and mostly 12 of timestamps (RFC 7323). The size is right for the common
+ * case, IPv4 with those; the others get as many segments or one less.
+ */
+#define TCP_HEADER_ROOM     384
+#define TCP_COMMON_OVERHEAD 52
+
+static uint32_t super_packet_size(uint32_t mtu)
+{
+    uint32_t segments = MAX_TRAIN_BYTES / (mtu + (uint32_t)MESSAGE_DATA_MINIMUM);
+    if (segments > MAX_TRAIN_SEGMENTS)
+        segments = MAX_TRAIN_SEGMENTS;
+    return segments * (mtu - TCP_COMMON_OVERHEAD) + TCP_HEADER_ROOM;
+}
+
+void tun_limit_super_packets(int ifindex, uint32_t mtu)
+{
+    char buffer[256];
+    struct nlmsghdr *message = mnl_nlmsg_put_header(buffer);
+    int fd;
+
+    if (mtu <= TCP_COMMON_OVERHEAD || mtu > MAX_TRAIN_BYTES / 2 ||
+        (fd = open_route_socket(0, 0)) < 0)
+        return;
+    message->nlmsg_type = RTM_NEWLINK;
+    message->nlmsg_flags = NLM_F_REQUEST;
+    struct ifinfomsg *link = mnl_nlmsg_put_extra_header(message, sizeof(*link));
+    link->ifi_family = AF_UNSPEC;
+    link->ifi_index = ifindex;
+    mnl_attr_put_u32(message, IFLA_GSO_MAX_SIZE, super_packet_size(mtu));
+    ssize_t sent = send(fd, message, message->nlmsg_len, 0);
+    (void)sent;
+    close(fd);
 }
 
 /* The first attribute of this type inside `nest`, or NULL. */

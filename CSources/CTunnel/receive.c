@@ -12,6 +12,8 @@
  * Nothing of a peer changes before step 4 authenticated the packet (pitfall 38).
  */
 #include "receive.h"
+#include "codel.h"
+#include "ecn.h"
 #include "lines.h"
 #include "send.h"
 #include <stdlib.h>
@@ -22,7 +24,7 @@ struct run {
     struct session *session;
     uint32_t count;
     struct aead_packet packets[RUN_PACKETS];
-    const struct udp_received *received[RUN_PACKETS];
+    struct udp_received *received[RUN_PACKETS];
 };
 
 struct receiver {
@@ -31,6 +33,7 @@ struct receiver {
     uint32_t deliver_count;
     struct packet deliver[MERGE_MAX_PACKETS];
     uint64_t packets, bytes; /* of this batch */
+    struct codel codel[2];   /* of the queues in the sockets: IPv4, IPv6 */
 };
 
 struct receiver *receiver_create(void)
@@ -110,35 +113,26 @@ static uint32_t inner_length(const uint8_t *packet, uint32_t plaintext_length)
  * kernel does the same, and a path that sets CE on everything must not cut the tunnel. */
 static void inner_ecn(uint8_t *packet, uint8_t outer_tos)
 {
-    enum { NOT_ECT = 0, ECT_1 = 1, ECT_0 = 2, CE = 3 };
-    uint8_t outer = outer_tos & 3;
-    bool v4 = packet[0] >> 4 == 4;
-    uint8_t inner = v4 ? packet[1] & 3 : packet[1] >> 4 & 3;
-    uint8_t wanted = inner;
-    if (outer == CE && inner != NOT_ECT)
-        wanted = CE;
-    else if (outer == ECT_1 && inner == ECT_0)
-        wanted = ECT_1;
-    if (wanted == inner)
-        return;
-    if (!v4) {
-        packet[1] = (uint8_t)((packet[1] & 0xcf) | wanted << 4);
-        return;
-    }
-    /* Header checksum updated in place, RFC 1624 equation 3. */
-    uint32_t old_word = (uint32_t)packet[0] << 8 | packet[1];
-    packet[1] = (uint8_t)((packet[1] & 0xfc) | wanted);
-    uint32_t new_word = (uint32_t)packet[0] << 8 | packet[1];
-    uint32_t sum = (uint32_t)packet[10] << 8 | packet[11];
-    sum = (~sum & 0xffff) + (~old_word & 0xffff) + new_word;
-    sum = (sum & 0xffff) + (sum >> 16);
-    sum = (sum & 0xffff) + (sum >> 16);
-    packet[10] = (uint8_t)(~sum >> 8);
-    packet[11] = (uint8_t)~sum;
+    uint8_t outer = outer_tos & 3, inner = ecn_of(packet);
+    if (outer == ECN_CE && inner != ECN_NOT_ECT && inner != ECN_CE)
+        ecn_set(packet, ECN_CE);
+    else if (outer == ECN_ECT_1 && inner == ECN_ECT_0)
+        ecn_set(packet, ECN_ECT_1);
+}
+
+/* The packet's flow is to slow down, once per train. False: it is dropped for that. */
+static bool slow_down(struct thread *t, struct udp_received *received, uint8_t *packet)
+{
+    received->signal = false;
+    if (ecn_mark_congestion(packet))
+        return true;
+    count_drop(&t->counters, DROP_UDP_QUEUE_CONGESTED, 1);
+    return false;
 }
 
 static void inner_accept(struct thread *t, struct peer *peer, uint8_t *packet,
-                         uint32_t plaintext_length, uint8_t tos, struct source_cache *cache)
+                         uint32_t plaintext_length, struct udp_received *received,
+                         struct source_cache *cache)
 {
     struct receiver *r = t->receiver;
     uint32_t length = inner_length(packet, plaintext_length);
@@ -150,7 +144,9 @@ static void inner_accept(struct thread *t, struct peer *peer, uint8_t *packet,
         count_drop(&t->counters, DROP_INNER_SOURCE_NOT_ALLOWED, 1);
         return;
     }
-    inner_ecn(packet, tos);
+    inner_ecn(packet, received->tos);
+    if (received->signal && !slow_down(t, received, packet))
+        return;
     r->deliver[r->deliver_count++] = (struct packet){.data = packet, .length = length};
 }
 
@@ -223,7 +219,7 @@ static void run_deliver(struct thread *t, struct peer *peer, const struct run *r
         if (!p->length) /* keepalive: never answered (pitfall 44) */
             continue;
         data = true;
-        inner_accept(t, peer, p->destination, p->length, run->received[i]->tos, &cache);
+        inner_accept(t, peer, p->destination, p->length, run->received[i], &cache);
     }
     atomic_fetch_add_explicit(&peer->rx_bytes, bytes, memory_order_relaxed);
     timers_authenticated_received(&peer->timers);
@@ -259,7 +255,7 @@ static void run_open(struct thread *t, uint64_t now)
 /* ---- 2, 3. a segment ----------------------------------------------------------------------- */
 
 static void receive_data(struct thread *t, uint8_t *data, uint32_t length,
-                         const struct udp_received *received, uint64_t now)
+                         struct udp_received *received, uint64_t now)
 {
     struct run *run = &t->receiver->run;
     struct message_data header;
@@ -311,7 +307,7 @@ static void receive_handshake(struct thread *t, uint32_t type, const uint8_t *da
 }
 
 static void receive_segment(struct thread *t, uint8_t *data, uint32_t length,
-                            const struct udp_received *received, uint64_t now)
+                            struct udp_received *received, uint64_t now)
 {
     uint32_t type;
     if (length < sizeof type) {
@@ -335,7 +331,7 @@ static void receive_segment(struct thread *t, uint8_t *data, uint32_t length,
 
 /* ---- 1. one batch -------------------------------------------------------------------------- */
 
-static void receive_train(struct thread *t, const struct udp_received *train, uint64_t now)
+static void receive_train(struct thread *t, struct udp_received *train, uint64_t now)
 {
     struct receiver *r = t->receiver;
     uint32_t offset = 0;
@@ -347,6 +343,28 @@ static void receive_train(struct thread *t, const struct udp_received *train, ui
         r->packets++;
     } while (offset < train->length);
     r->bytes += train->length;
+}
+
+static bool is_train(const struct udp_received *received)
+{
+    return received->length > received->segment_size;
+}
+
+/* Chooses who is told that the socket's queue stands. Where there are trains it is one of those:
+ * they belong to flows that send much. */
+static void watch_queue(struct receiver *r, const struct udp_socket *socket,
+                        struct udp_received *received, int count, uint64_t now)
+{
+    struct codel *codel = &r->codel[socket->family == AF_INET6];
+    bool trains = false, owed = false;
+    for (int i = 0; i < count; i++)
+        trains = trains || is_train(&received[i]);
+    for (int i = 0; i < count; i++) {
+        bool last = i + 1 == count && count < UDP_RECEIVE_MESSAGES;
+        owed = codel_signal(codel, received[i].waited_ns, last, now) || owed;
+        received[i].signal = owed && (is_train(&received[i]) || !trains);
+        owed = owed && !received[i].signal;
+    }
 }
 
 bool receive_batch(struct thread *t, struct udp_socket *socket)
@@ -365,6 +383,7 @@ bool receive_batch(struct thread *t, struct udp_socket *socket)
     r->packets = r->bytes = 0;
     epoch_enter(&tunnel->epoch, t->reader);
     if (atomic_load_explicit(&tunnel->up, memory_order_relaxed)) {
+        watch_queue(r, socket, trains, count, now);
         for (int i = 0; i < count; i++)
             receive_train(t, &trains[i], now);
         run_open(t, now);

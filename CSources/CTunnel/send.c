@@ -2,7 +2,7 @@
 /*
  * Outbound, in packet order:
  *
- *   1. tun_read      one super-packet, or single packets until none is left   (own queue)
+ *   1. next_frame    from the device; beside super-packets by turns of flows  (own queue)
  *   2. split_plan    how to cut it                                            (own memory)
  *   3. lookup        allowed IPs → peer → current session, once per frame     (epoch)
  *   4. run_place     each segment to its final place in the slab, checksum on the way
@@ -12,12 +12,16 @@
  * (pitfall 59). Without a usable session packets are staged instead of step 4.
  */
 #include "send.h"
+#include "ecn.h"
+#include "flow_queue.h"
 #include "lines.h"
 #include <sodium.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
 #define SLAB_CAPACITY (128 * 1024)
+/* Packets further apart than this are not expected to have company. */
+#define LONE_GAP (NSEC_PER_MSEC / 20)
 
 struct run {
     struct peer *peer;
@@ -28,10 +32,11 @@ struct run {
 };
 
 struct sender {
-    uint8_t *frame; /* one frame as read from the TUN device */
-    uint8_t *slab;  /* the run: header, ciphertext, tag, header, … */
+    struct flow_queue *queue; /* frames read from the TUN device */
+    uint8_t *slab;            /* the run: header, ciphertext, tag, header, … */
     struct run run;
     uint32_t last_batch; /* packets of the batch before */
+    uint64_t last_ns;    /* when it began */
     struct aead_packet packets[MAX_BATCH_PACKETS];
 };
 
@@ -49,9 +54,9 @@ struct sender *sender_create(void)
     struct sender *s = lines_alloc(sizeof *s);
     if (!s)
         return NULL;
-    s->frame = map(TUN_FRAME_CAPACITY);
+    s->queue = flow_queue_create();
     s->slab = map(SLAB_CAPACITY);
-    if (!s->frame || !s->slab) {
+    if (!s->queue || !s->slab) {
         sender_destroy(s);
         return NULL;
     }
@@ -62,8 +67,7 @@ void sender_destroy(struct sender *s)
 {
     if (!s)
         return;
-    if (s->frame)
-        munmap(s->frame, TUN_FRAME_CAPACITY);
+    flow_queue_destroy(s->queue);
     if (s->slab)
         munmap(s->slab, SLAB_CAPACITY);
     free(s);
@@ -257,9 +261,18 @@ static void stage_frame(struct thread *t, struct peer *peer, const struct split 
         handshake_request(peer, false, now);
 }
 
+/* The flow is to slow down: a mark where it understands one, else the loss of its first packet.
+ * Returns how many were dropped. */
+static uint32_t slow_down(struct thread *t, uint8_t *packet)
+{
+    if (ecn_mark_congestion(packet))
+        return 0;
+    count_drop(&t->counters, DROP_TUN_QUEUE_CONGESTED, 1);
+    return 1;
+}
+
 /* Returns how many packets the frame was worth. */
-static uint32_t send_frame(struct thread *t, const struct virtio_net_hdr *header, size_t length,
-                           uint64_t now)
+static uint32_t send_frame(struct thread *t, struct queued_frame *frame, uint64_t now)
 {
     static const enum drop_reason reject[] = {
         [SPLIT_MALFORMED] = DROP_TUN_MALFORMED,
@@ -267,8 +280,8 @@ static uint32_t send_frame(struct thread *t, const struct virtio_net_hdr *header
         [SPLIT_TOO_MANY_SEGMENTS] = DROP_TUN_GSO_TOO_MANY_SEGMENTS,
     };
     struct split split;
-    const struct virtio_net_hdr *vnet = t->tunnel->tun.vnet_hdr ? header : NULL;
-    enum split_result result = split_plan(vnet, t->sender->frame, length, &split);
+    const struct virtio_net_hdr *vnet = t->tunnel->tun.vnet_hdr ? &frame->header : NULL;
+    enum split_result result = split_plan(vnet, frame->data, frame->length, &split);
     if (result != SPLIT_OK) {
         count_drop(&t->counters, reject[result], 1);
         return 1;
@@ -284,8 +297,9 @@ static uint32_t send_frame(struct thread *t, const struct virtio_net_hdr *header
         stage_frame(t, peer, &split, now);
         return split.count;
     }
+    uint32_t first = frame->signal ? slow_down(t, frame->data) : 0;
     uint8_t tos = outer_tos(split.packet);
-    for (uint32_t i = 0; i < split.count; i++) {
+    for (uint32_t i = first; i < split.count; i++) {
         uint8_t *place = run_place(t, peer, session, tos, split_segment_length(&split, i), now);
         if (place)
             split_segment(&split, i, place);
@@ -295,39 +309,89 @@ static uint32_t send_frame(struct thread *t, const struct virtio_net_hdr *header
 
 /* ---- 1. one batch -------------------------------------------------------------------------- */
 
+/* False: nothing to read, or no more for now. */
+static bool read_frame(struct thread *t, struct queued_frame *frame)
+{
+    size_t length;
+    counter_add(&t->counters.tx.system_calls, 1);
+    switch (tun_read(t->queue, &frame->header, frame->data, &length)) {
+    case TUN_READ_FRAME:
+        frame->length = (uint32_t)length;
+        frame->signal = false;
+        return true;
+    case TUN_READ_ENDED:
+        tunnel_end(t->tunnel);
+        return false;
+    case TUN_READ_EMPTY:
+    case TUN_READ_DOWN:
+        break;
+    }
+    return false;
+}
+
+/*
+ * Single packets go as they come: a queue of them is soon done with. Beside super-packets, whatever
+ * else waits in the device is read before the batch is sent, so that it may overtake. `*more`: the
+ * device may have another.
+ */
+static struct queued_frame *next_frame(struct thread *t, uint64_t now, bool *more)
+{
+    struct flow_queue *q = t->sender->queue;
+    struct queued_frame *frame;
+    if (flow_queue_is_empty(q)) {
+        if (!*more)
+            return NULL;
+        frame = flow_queue_room(q);
+        *more = read_frame(t, frame);
+        if (*more && frame->header.gso_type == VIRTIO_NET_HDR_GSO_NONE)
+            return frame;
+        if (*more)
+            flow_queue_put(q, frame, now);
+        else
+            flow_queue_give_back(q, frame);
+    }
+    while (*more && (frame = flow_queue_room(q))) {
+        *more = read_frame(t, frame);
+        if (*more)
+            flow_queue_put(q, frame, now);
+        else
+            flow_queue_give_back(q, frame);
+    }
+    return flow_queue_take(q, now);
+}
+
 bool send_batch(struct thread *t)
 {
     struct tunnel *tunnel = t->tunnel;
-    struct virtio_net_hdr header;
+    struct sender *s = t->sender;
+    struct queued_frame *frame;
     uint32_t packets = 0;
     bool more = true;
-    size_t length;
     uint64_t now = clock_now();
 
     epoch_enter(&tunnel->epoch, t->reader);
-    while (packets < MAX_BATCH_PACKETS && more) {
-        counter_add(&t->counters.tx.system_calls, 1);
-        switch (tun_read(t->queue, &header, t->sender->frame, &length)) {
-        case TUN_READ_FRAME:
-            packets += send_frame(t, &header, length, now);
-            /* Where packets come one by one this one does not wait for a look at the next. */
-            if (packets == 1 && t->sender->last_batch <= 1)
-                run_flush(t, now);
-            break;
-        case TUN_READ_ENDED:
-            tunnel_end(tunnel);
-            more = false;
-            break;
-        case TUN_READ_EMPTY:
-        case TUN_READ_DOWN:
-            more = false;
-            break;
+    while (packets < MAX_BATCH_PACKETS && (frame = next_frame(t, now, &more))) {
+        packets += send_frame(t, frame, now);
+        flow_queue_give_back(s->queue, frame);
+        /* Where packets come one by one this one does not wait for a look at the next; where they
+         * come far apart that look is left to poll(), which is due in any case. */
+        if (packets == 1 && s->last_batch <= 1) {
+            run_flush(t, now);
+            more = more && now - s->last_ns < LONE_GAP;
+            if (!more)
+                break;
         }
     }
     run_flush(t, now);
-    t->sender->last_batch = packets;
+    s->last_batch = packets;
+    s->last_ns = now;
     epoch_leave(t->reader);
-    return more;
+    return more || send_waits(t);
+}
+
+bool send_waits(const struct thread *t)
+{
+    return !flow_queue_is_empty(t->sender->queue);
 }
 
 /* ---- outside the batch --------------------------------------------------------------------- */

@@ -8,9 +8,11 @@
 struct sender *sender_create(void);
 void sender_destroy(struct sender *sender);
 
-/* Reads one batch from the thread's TUN queue (a super-packet, or up to MAX_BATCH_PACKETS single
- * packets), encrypts and sends it. True: there may be more. */
+/* Reads from the thread's TUN queue and sends one batch (one or two super-packets, or up to
+ * MAX_BATCH_PACKETS single packets). True: there may be more. */
 bool send_batch(struct thread *thread);
+/* Whether frames that were read wait for the next batch: no event of the device tells of those. */
+bool send_waits(const struct thread *thread);
 
 /* Sends what waited for a session, in order, ahead of newer packets. Any engine thread, inside an
  * epoch section. */

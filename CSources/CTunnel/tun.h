@@ -87,11 +87,15 @@ struct tun_link_state {
     bool gone; /* a deletion was reported: moved to another namespace, or deleted (pitfall 60) */
     bool up;
     uint32_t mtu;
+    uint32_t gso_max_size;           /* of what the stack hands over at once */
     char name[TUNNEL_NAME_CAPACITY]; /* follows a rename */
     int ifindex;
 };
 /* Asks once and fills `state` (by name); false: no such link here. */
 bool tun_link_query(const char *name, struct tun_link_state *state);
+/* Asks the stack for super-packets that make one train each: larger ones leave a rest, which costs
+ * a second send and a second receive. A refusal costs speed only. */
+void tun_limit_super_packets(int ifindex, uint32_t mtu);
 /* Whether the TUN device `name` puts packet information in front of each packet (no IFF_NO_PI). */
 bool tun_link_has_packet_information(const char *name);
 /* Drains the monitor without blocking; folds all events that concern state->ifindex into `state`.

@@ -238,6 +238,7 @@ static int open_socket(const struct udp *udp, int family)
         close(fd);
         return error;
     }
+    enable(fd, SOL_SOCKET, SO_TIMESTAMPNS, 1); /* without it a standing queue is not seen */
     enlarge_buffers(fd);
     return fd;
 }

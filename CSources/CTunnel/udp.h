@@ -122,6 +122,8 @@ struct udp_received {
     uint32_t length;
     uint32_t segment_size; /* = length when it is a single datagram; never 0 */
     uint8_t tos;
+    bool signal;          /* false; for the caller */
+    uint64_t waited_ns;   /* in the socket; 0: not known */
     struct endpoint from; /* source: the local address and interface it arrived on */
 };
 

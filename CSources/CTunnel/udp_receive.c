@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Receiving: one recvmmsg() of up to eight datagrams or GRO trains, each with its ancillary data.
  */
+#include "engine.h"
 #include "lines.h"
 #include "udp.h"
 
@@ -8,6 +9,7 @@
 #include <netinet/udp.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <time.h>
 
 /* Room for pktinfo, TOS and GRO of either family, and some to spare. */
 #define CONTROL_CAPACITY 256
@@ -96,6 +98,17 @@ static void read_source(struct endpoint *e, const struct cmsghdr *c)
     }
 }
 
+/* socket(7), SO_TIMESTAMPNS: by the wall clock, which may have been set meanwhile. */
+static void read_arrival(struct udp_received *out, const struct cmsghdr *c)
+{
+    struct timespec arrival, now;
+    memcpy(&arrival, CMSG_DATA(c), sizeof arrival);
+    clock_wall(&now);
+    int64_t waited =
+        (now.tv_sec - arrival.tv_sec) * (int64_t)NSEC_PER_SEC + now.tv_nsec - arrival.tv_nsec;
+    out->waited_ns = waited > 0 ? (uint64_t)waited : 0;
+}
+
 static void read_control(struct udp_received *out, struct msghdr *header)
 {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
@@ -112,6 +125,9 @@ static void read_control(struct udp_received *out, struct msghdr *header)
             memcpy(&value, CMSG_DATA(c), sizeof value);
             if (value > 0 && (uint32_t)value < out->length)
                 out->segment_size = (uint32_t)value;
+        } else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_TIMESTAMPNS &&
+                   size >= sizeof(struct timespec)) {
+            read_arrival(out, c);
         } else {
             read_source(&out->from, c);
         }

@@ -32,7 +32,8 @@ struct meter {
 static int sleep_in_poll(struct thread *t, struct pollfd *fds, nfds_t count, int timeout_ms,
                          struct meter *meter)
 {
-    aead_forget(t->aead); /* no key material outlives its session in a sleeping thread */
+    if (timeout_ms) /* no key material outlives its session in a sleeping thread */
+        aead_forget(t->aead);
     uint64_t before = clock_now();
     int ready = poll(fds, count, timeout_ms);
     meter->slept += clock_now() - before;
@@ -121,11 +122,12 @@ void *worker_primary(void *argument)
         fds[V4].fd = split ? -1 : t->sockets->v4.fd;
         fds[V6].fd = split ? -1 : t->sockets->v6.fd;
         int ready = 0;
-        if (spin && !split)
+        bool waits = send_waits(t);
+        if (spin && !split && !waits)
             ready = spin_in_poll(t, fds, COUNT, spin_until, &meter);
         bool spun = ready > 0;
         if (!ready)
-            ready = sleep_in_poll(t, fds, COUNT, -1, &meter);
+            ready = sleep_in_poll(t, fds, COUNT, waits ? 0 : -1, &meter);
         if (ready < 0)
             continue;
         if (spin && (fds[TUN].revents || fds[V4].revents || fds[V6].revents)) {
@@ -140,7 +142,7 @@ void *worker_primary(void *argument)
         }
         /* The stack answers within the write to the device (an echo, an ACK): what it answered is
          * there already, without asking poll() for it. */
-        bool readable = fds[TUN].revents != 0;
+        bool readable = fds[TUN].revents != 0 || waits;
         if (readable || received)
             meter.sent += send_batches(t) - !readable;
         meter.received += received;

@@ -107,6 +107,25 @@ static void pitfall_60_a_link_moved_away_is_gone_here_but_not_ended(void **state
     close(other);
 }
 
+/* 45 messages of 1,452 bytes fit a train, so 45 segments of TCP with timestamps are to fit a
+ * super-packet, and not 46. */
+static void super_packets_are_limited_to_a_train(void **state)
+{
+    (void)state;
+    struct tun_link_state link;
+    open_default();
+    assert_true(tun_link_query(NAME, &link));
+    assert_int_equal(link.gso_max_size, 65536);
+    tun_limit_super_packets(link.ifindex, 1420);
+    assert_true(tun_link_query(NAME, &link));
+    assert_in_range(link.gso_max_size - 321, 45 * 1368, 46 * 1368 - 1);
+    tun_limit_super_packets(link.ifindex, 576); /* as many as a train has at most */
+    assert_true(tun_link_query(NAME, &link));
+    assert_in_range(link.gso_max_size - 321, 64 * 524, 65 * 524 - 1);
+    assert_int_equal(link.mtu, DEFAULT_MTU);
+    tun_close(&tun);
+}
+
 static void pitfall_61_the_monitor_follows_down_up_mtu_and_name(void **state)
 {
     (void)state;
@@ -184,6 +203,7 @@ int main(void)
         DEVICE_TEST(pitfall_20_a_device_survives_down_and_ends_with_its_link),
         DEVICE_TEST(pitfall_60_a_link_moved_away_is_gone_here_but_not_ended),
         DEVICE_TEST(pitfall_61_the_monitor_follows_down_up_mtu_and_name),
+        DEVICE_TEST(super_packets_are_limited_to_a_train),
         DEVICE_TEST(pitfall_61_an_overflow_of_the_monitor_loses_no_state),
     };
     enter_namespace();

@@ -110,8 +110,8 @@ static inline struct peer *sim_peer(int a, int b)
 static inline bool sim_has_work(const struct sim_node *node)
 {
     const struct handshake_queue *q = &node->tunnel->handshakes;
-    return node->tun_out.head || node->udp4.head || node->udp6.head || q->count ||
-           q->initiations_head;
+    return node->tun_out.head || send_waits(&node->tunnel->worker[0].primary) || node->udp4.head ||
+           node->udp6.head || q->count || q->initiations_head;
 }
 
 /* One pass over every node. Returns the next deadline. */
@@ -121,7 +121,7 @@ static inline uint64_t sim_pass(void)
     for (unsigned i = 0; i < sim.count; i++) {
         struct sim_node *node = &sim.node[i];
         struct thread *t = &node->tunnel->worker[0].primary;
-        while (node->tun_out.head)
+        while (node->tun_out.head || send_waits(t))
             send_batch(t);
         while (node->udp4.head)
             receive_batch(t, &t->sockets->v4);

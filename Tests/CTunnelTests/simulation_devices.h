@@ -28,6 +28,7 @@
 struct sim_datagram {
     struct sim_datagram *next;
     struct sockaddr_storage from, to;
+    uint64_t arrived_wall;
     uint8_t tos;
     size_t segment; /* a GRO train of such segments; 0: one datagram */
     size_t length;
@@ -162,6 +163,7 @@ static inline void sim_arrive(struct sim_datagram *d)
 {
     struct sim_node *to = sim_owner(&d->to);
     assert(to);
+    d->arrived_wall = sim.wall;
     sim_append(d->to.ss_family == AF_INET6 ? &to->udp6 : &to->udp4, d);
 }
 
@@ -271,7 +273,8 @@ static void sim_add_control(struct msghdr *h, int level, int type, const void *d
     h->msg_controllen += CMSG_SPACE(size);
 }
 
-/* What a kernel tells of a datagram: where it was sent to, its TOS, the size of its segments. */
+/* What a kernel tells of a datagram: where it was sent to, its TOS, the size of its segments, when
+ * it came. */
 static void sim_write_control(struct msghdr *h, const struct sim_datagram *d)
 {
     int tclass = d->tos, segment = (int)d->segment;
@@ -290,6 +293,11 @@ static void sim_write_control(struct msghdr *h, const struct sim_datagram *d)
     }
     if (segment)
         sim_add_control(h, IPPROTO_UDP, UDP_GRO, &segment, sizeof segment);
+    if (d->arrived_wall) {
+        struct timespec arrived = {.tv_sec = (time_t)(d->arrived_wall / NSEC_PER_SEC),
+                                   .tv_nsec = (long)(d->arrived_wall % NSEC_PER_SEC)};
+        sim_add_control(h, SOL_SOCKET, SCM_TIMESTAMPNS, &arrived, sizeof arrived);
+    }
 }
 
 /* Joins to `d` what follows it in the queue and belongs to its train, as UDP GRO does. */
@@ -472,6 +480,11 @@ bool tun_link_query(const char *name, struct tun_link_state *state)
     (void)name;
     *state = (struct tun_link_state){.up = true, .mtu = DEFAULT_MTU, .ifindex = 1};
     return true;
+}
+
+void tun_limit_super_packets(int ifindex, uint32_t mtu)
+{
+    (void)ifindex, (void)mtu;
 }
 
 bool tun_link_has_packet_information(const char *name)

@@ -245,7 +245,7 @@ static inline void workers_send(struct thread *thread, unsigned worker, const st
     device[worker]->load = *load;
     device[worker]->frames = load->frames;
     send_batch(thread);
-    assert(!device[worker]->frames);
+    assert(!device[worker]->frames && !send_waits(thread));
 }
 
 /* Receives what the worker's socket kept. */

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "codel.h"
+#include "flow_queue.h"
+#include "tun.h"
+
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <sodium.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define NOW  (7 * NSEC_PER_SEC)
+#define BULK 60000
+#define PING 84
+
+static struct flow_queue *queue;
+
+static int set_up(void **state)
+{
+    (void)state;
+    assert_true(sodium_init() >= 0);
+    queue = flow_queue_create();
+    return queue ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    flow_queue_destroy(queue);
+    return 0;
+}
+
+/* A TCP packet of flow `flow` (its source port), number `number` of it. False: no room. */
+static bool put(uint16_t flow, uint32_t length, uint32_t number, uint64_t now)
+{
+    struct queued_frame *frame = flow_queue_room(queue);
+    if (!frame)
+        return false;
+    memset(frame->data, 0, 44);
+    frame->data[0] = 0x45;
+    frame->data[9] = IPPROTO_TCP;
+    memcpy(frame->data + 12, (uint8_t[]){10, 0, 0, 1, 10, 0, 0, 2}, 8);
+    memcpy(frame->data + 20, &flow, sizeof flow);
+    memcpy(frame->data + 40, &number, sizeof number);
+    frame->length = length;
+    flow_queue_put(queue, frame, now);
+    return true;
+}
+
+/* The flow that is served next, -1: none; its packet's number and signal. */
+static int take(uint64_t now, uint32_t *number, bool *signal)
+{
+    struct queued_frame *frame = flow_queue_take(queue, now);
+    uint16_t flow;
+    if (!frame)
+        return -1;
+    memcpy(&flow, frame->data + 20, sizeof flow);
+    memcpy(number, frame->data + 40, sizeof *number);
+    *signal = frame->signal;
+    flow_queue_give_back(queue, frame);
+    return flow;
+}
+
+static void one_flow_keeps_its_order(void **state)
+{
+    uint32_t number, next = 0;
+    bool signal;
+    (void)state;
+    while (put(1, next % 2 ? BULK : PING, next, NOW))
+        next++;
+    assert_int_equal(next, FLOW_QUEUE_FRAMES);
+    for (uint32_t i = 0; i < next; i++) {
+        assert_int_equal(take(NOW, &number, &signal), 1);
+        assert_int_equal(number, i);
+        assert_false(signal);
+    }
+    assert_int_equal(take(NOW, &number, &signal), -1);
+    assert_true(flow_queue_is_empty(queue));
+}
+
+static void a_sparse_flow_overtakes_a_bulky_one(void **state)
+{
+    uint32_t number, served = 0;
+    bool signal;
+    (void)state;
+    for (uint32_t i = 0; i < 20; i++)
+        put(1, BULK, i, NOW);
+    assert_int_equal(take(NOW, &number, &signal), 1);
+    for (uint32_t ping = 0; ping < 10; ping++) {
+        put(2, PING, ping, NOW);
+        assert_int_equal(take(NOW, &number, &signal), 2);
+        assert_int_equal(number, ping);
+        assert_int_equal(take(NOW, &number, &signal), 1);
+        assert_int_equal(number, ++served);
+    }
+}
+
+static void flows_share_by_bytes(void **state)
+{
+    uint32_t number, count[2] = {0};
+    bool signal;
+    (void)state;
+    for (uint32_t i = 0; i < 4; i++)
+        put(0, BULK, i, NOW);
+    for (uint32_t i = 0; i < 12; i++)
+        put(1, BULK / 5, i, NOW);
+    for (int i = 0; i < 12; i++)
+        count[take(NOW, &number, &signal)]++;
+    assert_in_range(count[0], 1, 3);
+    assert_in_range(count[1], 5 * (count[0] - 1), 5 * (count[0] + 1));
+}
+
+/* Random traffic against a count per flow: nothing is lost, doubled or turned round. */
+static void every_frame_leaves_once_and_in_order(void **state)
+{
+    enum { COUNT = 40 };
+    uint32_t number, sent[COUNT] = {0}, got[COUNT] = {0};
+    bool signal;
+    (void)state;
+    for (int i = 0; i < 200000; i++) {
+        uint16_t flow = (uint16_t)randombytes_uniform(COUNT);
+        uint32_t length = randombytes_uniform(3) ? PING : BULK;
+        if (randombytes_uniform(2)) {
+            sent[flow] += put(flow, length, sent[flow], NOW + (uint64_t)i);
+            continue;
+        }
+        int served = take(NOW + (uint64_t)i, &number, &signal);
+        if (served >= 0)
+            assert_int_equal(number, got[served]++);
+    }
+    for (int served; (served = take(NOW, &number, &signal)) >= 0;)
+        assert_int_equal(number, got[served]++);
+    assert_memory_equal(sent, got, sizeof sent);
+    uint32_t room = 0;
+    while (put(1, PING, room, NOW))
+        room++;
+    assert_int_equal(room, FLOW_QUEUE_FRAMES);
+}
+
+static void only_the_flow_that_stands_is_told(void **state)
+{
+    uint32_t number, bulk = 0, ping = 0, told = 0;
+    bool signal;
+    uint64_t now = NOW;
+    (void)state;
+    while (bulk < 40 && put(1, BULK, bulk, now))
+        bulk++;
+    for (; now < NOW + 4 * CODEL_INTERVAL; now += NSEC_PER_MSEC) {
+        put(1, BULK, bulk++, now);
+        put(2, PING, ping++, now);
+        for (int i = 0; i < 2; i++) {
+            int flow = take(now, &number, &signal);
+            assert_true(flow > 0);
+            assert_true(flow == 1 || !signal);
+            told += signal;
+        }
+    }
+    assert_in_range(told, 3, 15);
+}
+
+static void fragments_of_a_datagram_stay_together(void **state)
+{
+    (void)state;
+    for (uint16_t i = 0; i < 8; i++) {
+        struct queued_frame *frame = flow_queue_room(queue);
+        memset(frame->data, 0, 44);
+        frame->data[0] = 0x45;
+        frame->data[6] = i < 7 ? 0x20 : 0; /* more fragments */
+        frame->data[7] = (uint8_t)i;       /* offset */
+        frame->data[9] = IPPROTO_UDP;
+        randombytes_buf(frame->data + 20, 8); /* payload where others have ports */
+        frame->data[40] = (uint8_t)i;
+        frame->length = i ? BULK : PING;
+        flow_queue_put(queue, frame, NOW);
+    }
+    for (uint8_t i = 0; i < 8; i++) {
+        struct queued_frame *frame = flow_queue_take(queue, NOW);
+        assert_int_equal(frame->data[40], i);
+        flow_queue_give_back(queue, frame);
+    }
+}
+
+static void any_bytes_of_any_length_will_do(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 20000; i++) {
+        struct queued_frame *frame = flow_queue_room(queue);
+        randombytes_buf(frame->data, 64);
+        if (i % 3)
+            frame->data[0] = i % 3 == 1 ? 0x40 | (frame->data[0] & 15) : 0x60;
+        if (i % 4 == 0)
+            frame->data[i % 3 == 1 ? 9 : 6] = i % 8 ? IPPROTO_TCP : IPPROTO_UDP;
+        frame->length = i % 2 ? randombytes_uniform(64) : randombytes_uniform(TUN_FRAME_CAPACITY);
+        flow_queue_put(queue, frame, NOW);
+        if (i % 2)
+            for (int k = 0; k < 2; k++)
+                flow_queue_give_back(queue, flow_queue_take(queue, NOW));
+    }
+    assert_true(flow_queue_is_empty(queue));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(one_flow_keeps_its_order),
+        TEST(a_sparse_flow_overtakes_a_bulky_one),
+        TEST(flows_share_by_bytes),
+        TEST(every_frame_leaves_once_and_in_order),
+        TEST(only_the_flow_that_stands_is_told),
+        TEST(fragments_of_a_datagram_stay_together),
+        TEST(any_bytes_of_any_length_will_do),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
