@@ -134,8 +134,8 @@ let package = Package(
         .executableTarget(
             name: "nexusguard",
             dependencies: [
-                "Keeper", "LiveHost", "Backends", "Crypto", "HostProcess", "Storage", "TunnelPlan",
-                "WireGuard",
+                "ControlAPI", "HTTP", "Hub", "Keeper", "LiveHost", "Backends", "Crypto",
+                "HostProcess", "Storage", "Systemd", "TunnelPlan", "WireGuard",
             ],
             swiftSettings: swiftSettings),
 

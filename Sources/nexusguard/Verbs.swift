@@ -3,4 +3,4 @@
 /// Every verb, in the order in which the help lists them.
 let verbs =
     tunnelVerbs + [showVerb, setVerb, backendVerb, benchVerb] + fileVerbs + keyVerbs
-    + [logsVerb, keepVerb, completionVerb]
+    + [hubVerb, logsVerb, keepVerb, completionVerb]
