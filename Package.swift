@@ -122,7 +122,13 @@ let package = Package(
             ],
             swiftSettings: swiftSettings),
         // Keeps a tunnel in step with what a control server wants.
-        .target(name: "Agent", swiftSettings: swiftSettings),
+        .target(
+            name: "Agent",
+            dependencies: [
+                "ControlAPI", "Crypto", "HTTP", "HostProcess", "Keeper", "Storage", "TunnelPlan",
+                "WireGuard",
+            ],
+            swiftSettings: swiftSettings),
         // The control server.
         .target(
             name: "Hub",
@@ -134,7 +140,7 @@ let package = Package(
         .executableTarget(
             name: "nexusguard",
             dependencies: [
-                "ControlAPI", "HTTP", "Hub", "Keeper", "LiveHost", "Backends", "Crypto",
+                "Agent", "ControlAPI", "HTTP", "Hub", "Keeper", "LiveHost", "Backends", "Crypto",
                 "HostProcess", "Storage", "Systemd", "TunnelPlan", "WireGuard",
             ],
             swiftSettings: swiftSettings),
@@ -204,7 +210,9 @@ let package = Package(
             name: "LiveHostTests",
             dependencies: ["HostNetwork", "HostProcess", "LiveHost", "TunnelPlan", "WireGuard"],
             swiftSettings: swiftSettings),
-        .testTarget(name: "AgentTests", dependencies: ["Agent"], swiftSettings: swiftSettings),
+        .testTarget(
+            name: "AgentTests", dependencies: ["Agent", "ControlAPI", "Crypto", "WireGuard"],
+            swiftSettings: swiftSettings),
         .testTarget(
             name: "TunnelPlanTests", dependencies: ["TunnelPlan", "WireGuard"],
             swiftSettings: swiftSettings),

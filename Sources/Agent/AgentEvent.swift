@@ -70,8 +70,10 @@ public enum AgentEvent: Equatable, Sendable {
     case read(TunnelReading)
     /// The keeper does not tell: it does not run, or there is no tunnel.
     case readingFailed(reason: String)
-    /// The hub has news, or somebody asks for a heartbeat.
+    /// The hub has news.
     case hurry
+    /// An operator asks for a heartbeat.
+    case asked
     /// The machine woke, or its network changed.
     case awoke(reason: String)
     /// The wall clock was set.

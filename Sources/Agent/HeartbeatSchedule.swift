@@ -16,6 +16,8 @@ public struct HeartbeatSchedule: Equatable, Sendable {
     public private(set) var firstFailureAt: Moment?
     /// The hub asked to stay away until then.
     private var notBefore: Moment = .min
+    /// Another one is wanted as soon as the one that is under way has ended.
+    private var isWanted = false
     private var random: SplitMix
 
     public init(seed: UInt64, intervalSeconds: Int = 30) {
@@ -35,7 +37,10 @@ public struct HeartbeatSchedule: Equatable, Sendable {
         nextAt = now + Int64.random(in: 0..<interval, using: &random)
     }
 
-    public mutating func stop() { nextAt = nil }
+    public mutating func stop() {
+        nextAt = nil
+        isWanted = false
+    }
 
     /// It is under way: nothing is due until its end is told.
     public mutating func began() { nextAt = nil }
@@ -47,6 +52,7 @@ public struct HeartbeatSchedule: Equatable, Sendable {
         notBefore = .min
         if let intervalSeconds { setInterval(seconds: intervalSeconds) }
         nextAt = now + around(interval)
+        takeWanted(now)
     }
 
     /// `retryAfter`: milliseconds that the hub asked for.
@@ -56,6 +62,7 @@ public struct HeartbeatSchedule: Equatable, Sendable {
         let pause = min(max(retryAfter ?? 0, 0), Backoff.longestRetryAfter)
         notBefore = now + pause
         nextAt = notBefore + delay(after: failures)
+        takeWanted(now)
     }
 
     /// An answer that repeating does not change soon: at the end of the longest window.
@@ -63,12 +70,17 @@ public struct HeartbeatSchedule: Equatable, Sendable {
         if firstFailureAt == nil { firstFailureAt = now }
         failures += 1
         nextAt = now + around(max(interval, Backoff.cap))
+        takeWanted(now)
     }
 
     /// Something happened that the hub should hear of, or has news of. Not while the hub fails: the
     /// windows of the backoff are what protects it.
     public mutating func hurry(at now: Moment) {
-        guard let nextAt, failures == 0 else { return }
+        guard failures == 0 else { return }
+        guard let nextAt else {
+            isWanted = true
+            return
+        }
         let soon = max(now, notBefore) + Int64.random(in: 0..<1000, using: &random)
         self.nextAt = min(nextAt, soon)
     }
@@ -79,6 +91,21 @@ public struct HeartbeatSchedule: Equatable, Sendable {
         guard let nextAt else { return }
         let soon = max(now, notBefore) + Int64.random(in: 0..<min(interval, 5_000), using: &random)
         self.nextAt = min(nextAt, soon)
+    }
+
+    /// An operator asks for one, whatever failed before; a pause that the hub asked for stays.
+    public mutating func askNow(at now: Moment) {
+        guard let nextAt else {
+            isWanted = true
+            return
+        }
+        self.nextAt = min(nextAt, max(now, notBefore))
+    }
+
+    private mutating func takeWanted(_ now: Moment) {
+        guard isWanted else { return }
+        isWanted = false
+        askNow(at: now)
     }
 
     private mutating func around(_ value: Int64) -> Int64 {

@@ -49,6 +49,9 @@ extension AgentState {
         case .hurry:
             schedule.hurry(at: now.moment)
             return []
+        case .asked:
+            schedule.askNow(at: now.moment)
+            return []
         case .awoke(let reason): return awoke(reason, now)
         case .clockSet:
             liveness.reset()

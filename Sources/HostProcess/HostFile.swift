@@ -32,6 +32,12 @@ public struct HostFile: Sendable {
         try read(STDIN_FILENO, name: "standard input", limit: limit)
     }
 
+    /// Reads a descriptor that this process was started with to its end. Throws EFBIG when there are
+    /// more than `limit` bytes.
+    public static func read(descriptor: Int32, limit: Int) throws(HostError) -> HostFile {
+        try read(descriptor, name: "descriptor \(descriptor)", limit: limit)
+    }
+
     private static func read(
         _ number: Int32, name: String, limit: Int
     ) throws(HostError) -> HostFile {

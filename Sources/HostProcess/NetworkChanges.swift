@@ -4,7 +4,7 @@ import Glibc
 
 /// Tells that something about this host's addresses or routes changed, without saying what
 /// (rtnetlink(7)). Needs no right.
-public struct NetworkChanges: ~Copyable {
+public final class NetworkChanges {
     private let source: Descriptor
 
     /// nil where the kernel or a sandbox has no such socket.

@@ -62,4 +62,19 @@ extension Host {
         let now = wallClock()
         return now.seconds * 1000 + Int64(now.nanoseconds) / 1_000_000
     }
+
+    /// This host's name (gethostname(2)); empty when it cannot be told.
+    public static var name: String {
+        var buffer = [CChar](repeating: 0, count: 256)
+        guard unsafe gethostname(&buffer, buffer.count - 1) == 0 else { return "" }
+        return string(fromC: buffer)
+    }
+
+    /// As seen from the working directory of now.
+    public static func absolutePath(_ path: String) -> String {
+        guard !path.hasPrefix("/") else { return path }
+        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+        guard unsafe getcwd(&buffer, buffer.count) != nil else { return path }
+        return string(fromC: buffer) + "/" + path
+    }
 }

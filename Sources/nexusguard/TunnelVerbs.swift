@@ -50,9 +50,12 @@ let tunnelVerbs = [
         name: "confirm", operands: "IFNAME", operandCount: 1...1,
         summary: "Keep what --confirm made provisional.", completes: [.running], run: confirm),
     Verb(
-        name: "status", operands: "IFNAME", operandCount: 1...1,
-        summary: "Print what the keeper of a tunnel says about it.", options: [jsonOption],
-        completes: [.running], run: status),
+        name: "status", operands: "[IFNAME]", operandCount: 0...1,
+        summary: "Print how the agent, or the keeper of a tunnel, is doing.",
+        details: """
+            Without IFNAME: this host as a device of its hub, the tunnel and the way to the hub apart.
+            """,
+        options: [jsonOption, socketOption], completes: [.running], run: status),
     Verb(
         name: "save", operands: "IFNAME", operandCount: 1...1,
         summary: "Write the peers and keys of the running tunnel into its configuration.",
@@ -189,6 +192,7 @@ private func confirm(_ invocation: Invocation) throws(Failure) -> UInt8 {
 }
 
 private func status(_ invocation: Invocation) throws(Failure) -> UInt8 {
+    guard !invocation.operands.isEmpty else { return try agentStatus(invocation) }
     let name = try tunnelName(given: invocation.operands[0])
     let status = try askKeeper(name, .never) { client throws(KeeperFailure) in
         try client.status()

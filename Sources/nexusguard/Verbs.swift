@@ -2,5 +2,5 @@
 
 /// Every verb, in the order in which the help lists them.
 let verbs =
-    tunnelVerbs + [showVerb, setVerb, backendVerb, benchVerb] + fileVerbs + keyVerbs
+    tunnelVerbs + agentVerbs + [showVerb, setVerb, backendVerb, benchVerb] + fileVerbs + keyVerbs
     + [hubVerb, logsVerb, keepVerb, completionVerb]

@@ -118,6 +118,30 @@ import Testing
         #expect(schedule.nextAt == nil, "one is under way")
     }
 
+    @Test func news_that_come_while_one_is_under_way_lead_to_another() {
+        var schedule = HeartbeatSchedule(seed: 6)
+        schedule.succeeded(at: 0)
+        schedule.began()
+        schedule.hurry(at: 10)
+        #expect(schedule.nextAt == nil)
+        schedule.succeeded(at: 20)
+        #expect(schedule.nextAt == 20)
+        schedule.began()
+        schedule.succeeded(at: 30)
+        #expect(schedule.nextAt! > 20_000, "once")
+    }
+
+    @Test func an_operator_who_asks_does_not_wait_for_the_backoff() {
+        var schedule = HeartbeatSchedule(seed: 7)
+        schedule.succeeded(at: 0)
+        for _ in 0..<9 { schedule.failed(at: 10) }
+        schedule.askNow(at: 20)
+        #expect(schedule.nextAt == 20)
+        schedule.failed(at: 30, retryAfter: 60_000)
+        schedule.askNow(at: 40)
+        #expect(schedule.nextAt == 60_030, "a pause that the hub asked for is kept")
+    }
+
     @Test func an_interval_outside_of_what_may_be_asked_for_is_moved_inside() {
         for (asked, meant) in [(0, 5_000), (-3, 5_000), (5, 5_000), (9_999, 3_600_000)] {
             #expect(HeartbeatSchedule(seed: 1, intervalSeconds: asked).interval == Int64(meant))
