@@ -31,6 +31,7 @@
     X(MESSAGE_UNKNOWN_TYPE, "message_unknown_type")                                                \
     X(HANDSHAKE_WRONG_LENGTH, "handshake_wrong_length")                                            \
     X(HANDSHAKE_QUEUE_FULL, "handshake_queue_full")                                                \
+    X(HANDSHAKE_STALE, "handshake_stale")                                                          \
     X(MAC1_INVALID, "mac1_invalid")                                                                \
     X(MAC2_MISSING, "mac2_missing")                                                                \
     X(RATE_LIMITED, "rate_limited")                                                                \

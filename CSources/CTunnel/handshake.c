@@ -45,7 +45,7 @@ void handshake_queue_stop(struct handshake_queue *q)
 }
 
 bool handshake_receive(struct tunnel *tunnel, const uint8_t *message, uint32_t length,
-                       const struct endpoint *from)
+                       const struct endpoint *from, uint64_t now)
 {
     struct handshake_queue *q = &tunnel->handshakes;
     pthread_mutex_lock(&q->lock);
@@ -53,6 +53,7 @@ bool handshake_receive(struct tunnel *tunnel, const uint8_t *message, uint32_t l
     if (fits) {
         struct handshake_message *m = &q->ring[(q->head + q->count++) % MAX_QUEUED_HANDSHAKES];
         m->from = *from;
+        m->arrived_ns = now;
         m->length = (uint16_t)length;
         memcpy(m->bytes, message, length);
         pthread_cond_signal(&q->filled);
@@ -443,6 +444,12 @@ static void receive_message(struct thread *t, const struct handshake_message *m,
 {
     uint32_t type;
     memcpy(&type, m->bytes, sizeof type);
+    /* Its sender has begun anew by now: work for this one would come late, and make the next late
+     * too. More than a few thousand peers at once would never get out of that. */
+    if (now - m->arrived_ns >= REKEY_TIMEOUT && now > m->arrived_ns) {
+        count_drop(&t->counters, DROP_HANDSHAKE_STALE, 1);
+        return;
+    }
     if (type == MESSAGE_COOKIE_REPLY)
         receive_cookie_reply(t, m, now);
     else if (!macs_accept(t, m, work, loaded, now))

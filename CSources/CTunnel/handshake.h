@@ -18,6 +18,7 @@ struct peer;
 
 struct handshake_message {
     struct endpoint from;
+    uint64_t arrived_ns;
     uint16_t length;
     _Alignas(8) uint8_t bytes[sizeof(struct message_initiation)]; /* read as wire structs */
 };
@@ -43,7 +44,7 @@ void handshake_queue_stop(struct handshake_queue *queue);
 
 /* Copies a received handshake message of valid length; full queue: false. Any thread. */
 bool handshake_receive(struct tunnel *tunnel, const uint8_t *message, uint32_t length,
-                       const struct endpoint *from);
+                       const struct endpoint *from, uint64_t now);
 
 /* Asks for an initiation to `peer` unless one was sent less than REKEY_TIMEOUT ago. `retry`: the
  * timer repeats; otherwise the attempts start over. Any thread, inside an epoch section or holding

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 
 #define RUN_PACKETS 128
+#define BULK_LENGTH 512 /* bytes */
 
 struct run {
     struct session *session;
@@ -290,7 +291,7 @@ static void receive_data(struct thread *t, uint8_t *data, uint32_t length,
 }
 
 static void receive_handshake(struct thread *t, uint32_t type, const uint8_t *data, uint32_t length,
-                              const struct udp_received *received)
+                              const struct udp_received *received, uint64_t now)
 {
     static const uint32_t exact[] = {
         [MESSAGE_INITIATION] = sizeof(struct message_initiation),
@@ -302,7 +303,7 @@ static void receive_handshake(struct thread *t, uint32_t type, const uint8_t *da
         return;
     }
     counter_add(&t->counters.handshake_messages_received, 1);
-    if (!handshake_receive(t->tunnel, data, length, &received->from))
+    if (!handshake_receive(t->tunnel, data, length, &received->from, now))
         count_drop(&t->counters, DROP_HANDSHAKE_QUEUE_FULL, 1);
 }
 
@@ -322,7 +323,7 @@ static void receive_segment(struct thread *t, uint8_t *data, uint32_t length,
     case MESSAGE_INITIATION:
     case MESSAGE_RESPONSE:
     case MESSAGE_COOKIE_REPLY:
-        receive_handshake(t, type, data, length, received);
+        receive_handshake(t, type, data, length, received, now);
         break;
     default:
         count_drop(&t->counters, DROP_MESSAGE_UNKNOWN_TYPE, 1);
@@ -345,25 +346,25 @@ static void receive_train(struct thread *t, struct udp_received *train, uint64_t
     r->bytes += train->length;
 }
 
-static bool is_train(const struct udp_received *received)
+/* A train, or a datagram as bulk data makes them; no handshake, ping, ACK or name lookup. */
+static bool is_bulk(const struct udp_received *received)
 {
-    return received->length > received->segment_size;
+    return received->length > received->segment_size || received->length > BULK_LENGTH;
 }
 
-/* Chooses who is told that the socket's queue stands. Where there are trains it is one of those:
- * they belong to flows that send much. */
+/* Chooses who is told that the socket's queue stands: one who sends much, and only if the queue is
+ * mostly of those. A flood of handshakes is nobody's flow. */
 static void watch_queue(struct receiver *r, const struct udp_socket *socket,
                         struct udp_received *received, int count, uint64_t now)
 {
     struct codel *codel = &r->codel[socket->family == AF_INET6];
-    bool trains = false, owed = false;
+    int bulk = 0;
     for (int i = 0; i < count; i++)
-        trains = trains || is_train(&received[i]);
-    for (int i = 0; i < count; i++) {
-        bool last = i + 1 == count && count < UDP_RECEIVE_MESSAGES;
-        owed = codel_signal(codel, received[i].waited_ns, last, now) || owed;
-        received[i].signal = owed && (is_train(&received[i]) || !trains);
-        owed = owed && !received[i].signal;
+        bulk += is_bulk(&received[i]);
+    for (int i = 0; i < count && bulk; i++) {
+        bool last = (i + 1 == count && count < UDP_RECEIVE_MESSAGES) || 2 * bulk < count;
+        received[i].signal =
+            is_bulk(&received[i]) && codel_signal(codel, received[i].waited_ns, last, now);
     }
 }
 

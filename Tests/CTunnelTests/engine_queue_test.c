@@ -234,6 +234,25 @@ static void a_standing_socket_marks_who_understands_marks(void **state)
     assert_in_range(a.marked, 3, 60);
 }
 
+static void a_socket_full_of_small_datagrams_tells_nobody(void **state)
+{
+    struct thread *to = &sim.node[1].tunnel->worker[0].primary;
+    struct thread *from = &sim.node[0].tunnel->worker[0].primary;
+    (void)state;
+    for (uint32_t i = 0; i < 200; i++)
+        inject_small(i);
+    inject_super(0, 0);
+    while (sim.node[0].tun_out.head || send_waits(from))
+        send_batch(from);
+    while (sim.node[1].udp4.head) {
+        receive_batch(to, &to->sockets->v4);
+        pass(MS(40));
+    }
+    struct arrived a = take_all();
+    assert_int_equal(a.small, 200);
+    assert_int_equal(a.segments + sim_drops(1, DROP_UDP_QUEUE_CONGESTED), SEGMENTS);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -246,6 +265,7 @@ int main(void)
         TEST(a_packet_after_a_pause_costs_one_read_and_one_send),
         TEST(a_standing_socket_costs_a_packet_now_and_then),
         TEST(a_standing_socket_marks_who_understands_marks),
+        TEST(a_socket_full_of_small_datagrams_tells_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,7 +60,7 @@ in_ns "$B" ip addr add 10.78.0.2/24 dev "$WB"
 handled() {
     [[ $(victim 'd["handshakes"]["messages_received"]') -ge $1 ]] && [[ $(victim 'sum(d["drops"][r]
         for r in ("mac1_invalid", "mac2_missing", "handshake_invalid", "handshake_queue_full",
-                  "handshake_unknown_peer", "rate_limited"))') -ge $1 ]]
+                  "handshake_stale", "handshake_unknown_peer", "rate_limited"))') -ge $1 ]]
 }
 under_load() { [[ $(victim 'd["handshakes"]["cookie_replies_sent"]') -gt 0 ]]; }
 
