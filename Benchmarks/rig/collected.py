@@ -7,10 +7,12 @@
     path/full|small/out_share|in_share       AEAD alone ÷ the engine's whole path
     handshakes/initiator|responder           per second and core
     contention/MODE/BATCH/WORKERS            ns of CPU time per packet
+    growth/full|small/out|in                 one of 10,000 peers ÷ the only one, same traffic
 """
 from .figures import Summary
 
 AEAD_BATCH, AEAD_CACHE = 32, "hot"
+GROWN = "one of 10,000"
 SHAPES = ("full", "small")  # in the order in which `path` prints them
 
 
@@ -34,6 +36,10 @@ def figures(document):
     for row in micro.get("contention", {}).get("contention", []):
         name = f"contention/{row['mode']}/{row['batch']}/{row['workers']}"
         found[name] = _single(row["nsPerPacket"])
+    for row in micro.get("growth", {}).get("growth", []):
+        if row["traffic"] == GROWN:
+            for direction in ("out", "in"):
+                found[f"growth/{row['shape']}/{direction}"] = _single(row[f"{direction}Growth"])
     return found
 
 

@@ -10,7 +10,7 @@ import subprocess
 from .network import RigError, output_of, progress
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-PROGRAMS = ("aead", "path", "allowedips", "handshakes", "contention")
+PROGRAMS = ("aead", "path", "allowedips", "handshakes", "contention", "growth")
 BUILD_SECONDS = 600
 RUN_SECONDS = 900
 

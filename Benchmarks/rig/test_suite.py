@@ -54,6 +54,12 @@ def document(**changes):
             {"outNs": 200.0, "sealNs": 100.0, "inNs": 200.0, "openNs": 50.0},
         ]},
         "handshakes": {"handshakes": {"initiatorPerSecond": 5000, "responderPerSecond": 6000}},
+        "growth": {"growth": [
+            {"shape": shape, "traffic": traffic, "outNs": 100, "inNs": 100,
+             "outGrowth": growth, "inGrowth": growth}
+            for shape in ("full", "small")
+            for traffic, growth in (("1 peer", 1.0), ("one of 10,000", 1.1),
+                                    ("any of 64", 1.0), ("any of 10,000", 4.0))]},
         "contention": {"contention": [
             {"mode": mode, "batch": "small", "workers": workers, "nsPerPacket": 100.0 + workers}
             for mode in ("own", "shared", "pair") for workers in (1, 2, 4, 8)]},
@@ -83,6 +89,10 @@ class Collected(unittest.TestCase):
         self.assertEqual(self.found["path/full/out_share"].median, 0.9)
         self.assertEqual(self.found["path/full/in_share"].median, 0.8)
         self.assertEqual(self.found["path/small/in_share"].median, 0.25)
+
+    def test_growth_is_that_of_the_same_traffic(self):
+        self.assertEqual(self.found["growth/full/out"].median, 1.1)
+        self.assertEqual(self.found["growth/small/in"].median, 1.1)
 
     def test_contention_has_a_figure_for_every_number_of_workers(self):
         self.assertEqual(self.found["contention/own/small/8"].median, 108)
