@@ -118,9 +118,14 @@ extension HostFile {
         return (directory, String(path[path.index(after: slash)...]))
     }
 
-    /// Makes it (`permissions` as in chmod(1)) unless it is there.
+    /// Makes it unless it is there; `permissions` as in chmod(1), whatever the umask.
     public static func makeDirectory(_ path: String, permissions: UInt32) throws(HostError) {
-        guard unsafe mkdir(path, permissions) != 0, errno != EEXIST else { return }
+        if unsafe mkdir(path, permissions) == 0 {
+            // Whatever the umask: a daemon's is 077, and others go through this directory.
+            if unsafe chmod(path, permissions) == 0 { return }
+        } else if errno == EEXIST {
+            return
+        }
         throw HostError(writing: path, errno)
     }
 

@@ -30,6 +30,16 @@ private func read(_ path: String, limit: Int = 1 << 20) throws -> [UInt8] {
 @Suite struct HostFileTests {
     let directory = TemporaryDirectory()
 
+    /// A daemon's umask of 077, or anybody's of 022, would leave less.
+    @Test func aDirectoryHasThePermissionsThatWereAskedFor() throws {
+        let path = directory.file("made")
+        try HostFile.makeDirectory(path, permissions: 0o777)
+        #expect(try FileStatus.of(path)?.permissions == 0o777)
+        try HostFile.makeDirectory(path, permissions: 0o700)
+        #expect(try FileStatus.of(path)?.permissions == 0o777, "one that is there stays")
+        unsafe rmdir(path)
+    }
+
     @Test(arguments: [0, 1, 4095, 4096, 4097, 100_000]) func whatWasWrittenIsRead(
         length: Int
     ) throws {
