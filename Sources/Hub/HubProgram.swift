@@ -4,6 +4,7 @@
 import HTTP
 import HostProcess
 import SQLite
+import Storage
 import Synchronization
 import TunnelPlan
 import WireGuard
@@ -58,6 +59,7 @@ public enum HubProgram {
 /// Everything a running hub consists of.
 private struct Running: ~Copyable {
     private let state: HubState
+    private let log: Logger
     private let hub: Hub
     private let control: HTTPServer
     private let socket: HTTPServer
@@ -67,6 +69,9 @@ private struct Running: ~Copyable {
 
     init(_ options: HubProgram.Options) throws(HubError) {
         let state = try HubState(options.stateDirectory, machine: options.machine)
+        let log = Logger(program: "nexusguard-hub", directory: state.directory)
+        log.receiveLines(tag: "hub")
+        if let remark = state.secrets.remark { Log.write(.warning, remark) }
         let keys = try state.keys()
         let core = try openCore(state.databasePath, keys)
         var surroundings = Hub.Surroundings()
@@ -85,6 +90,7 @@ private struct Running: ~Copyable {
         turn = KeeperTurn(
             KeeperSync(hub: hub, name: options.interface, directory: options.keeperDirectory))
         self.state = state
+        self.log = log
         self.hub = hub
         self.flusher = flusher
         self.control = control
@@ -132,6 +138,7 @@ private struct Running: ~Copyable {
     private static let flushInterval: Int64 = 5000
 
     private func upkeep() {
+        log.flushIfDue()
         do throws(Refusal) {
             try hub.upkeep()
         } catch {
@@ -152,6 +159,7 @@ private struct Running: ~Copyable {
         control.stop()
         socket.stop()
         flush()
+        log.close()
     }
 }
 

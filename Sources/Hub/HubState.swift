@@ -71,7 +71,6 @@ struct HubState: ~Copyable {
         } catch {
             throw HubError(error)
         }
-        for correction in directory.corrections { Log.write(.warning, correction) }
         let lock = try hosting { () throws(HostError) in
             try FileLock.take(directory.file("hub.lock"))
         }

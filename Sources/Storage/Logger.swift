@@ -104,6 +104,22 @@ public final class Logger: Sendable {
     }
 }
 
+extension Logger {
+    /// Takes over the lines that this process writes by `Log`, for the program's whole life.
+    public func receiveLines(tag: String) {
+        Log.forward { [self] line in
+            let level: LogLevel =
+                switch line.priority {
+                case .error: .error
+                case .warning: .warn
+                case .info: .info
+                case .debug: .debug
+                }
+            log(level, tag, "\(line.text)", file: line.file, line: line.number)
+        }
+    }
+}
+
 // MARK: from memory to the history
 
 extension Logger {

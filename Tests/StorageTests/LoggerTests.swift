@@ -181,6 +181,20 @@ import WireGuard
         #expect(try directory.read("log.db.damaged").count == 5000)
     }
 
+    /// One test only: the receiver is the process's.
+    @Test func linesOfTheProcessAreTakenOverWithTheirPlace() throws {
+        let lines = Lines()
+        let log = try logger(lines.output)
+        log.receiveLines(tag: "hub")
+        defer { Log.forward(to: nil) }
+        for _ in 0..<RepeatLimit.allowed + 1 { Log.write(.warning, "from one place") }
+        Log.write(.error, "from another")
+        #expect(lines.all.count == RepeatLimit.allowed + 1)
+        #expect(lines.all.last?.message == "from another")
+        #expect(lines.all.last?.level == .error)
+        #expect(lines.all.first?.tag == "hub")
+    }
+
     @Test func severalThreadsLoseNothing() async throws {
         let log = try logger()
         await withTaskGroup { group in
