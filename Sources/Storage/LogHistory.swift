@@ -95,20 +95,35 @@ public final class LogHistory {
 
 extension LogHistory {
     /// Appends records in their order as one transaction; their own sequence numbers do not matter.
-    /// Throws `.full` when the file system has no room.
-    func append(_ records: [LogRecord]) throws(SQLiteError) {
-        guard !records.isEmpty else { return }
+    /// How many of the oldest were left out, because together they are larger than the history may
+    /// be. Throws `.full` when the file system has no room.
+    func append(_ records: [LogRecord]) throws(SQLiteError) -> Int {
+        let fitting = self.fitting(records)
+        guard !fitting.isEmpty else { return records.count }
         do throws(SQLiteError) {
-            try insert(records)
+            try insert(fitting)
         } catch  where error.kind == .full {
             // The limit, or the disk: either way there is room where old records were.
             try shrink(to: limit / 2)
-            try insert(records)
+            try insert(fitting)
         }
         try shrink(to: limit / 10 * 9)
+        return records.count - fitting.count
     }
 
-    private func insert(_ records: [LogRecord]) throws(SQLiteError) {
+    /// The newest ones that surely find room in half of the history.
+    private func fitting(_ records: [LogRecord]) -> ArraySlice<LogRecord> {
+        var room = limit / 4
+        var start = records.count
+        while start > 0 {
+            room -= Int64(records[start - 1].size)
+            guard room >= 0 else { break }
+            start -= 1
+        }
+        return records[start...]
+    }
+
+    private func insert(_ records: ArraySlice<LogRecord>) throws(SQLiteError) {
         try database.transaction { () throws(SQLiteError) in
             for record in records {
                 try database.run(

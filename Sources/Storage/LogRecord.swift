@@ -99,6 +99,13 @@ public struct LogRecord: Equatable, Sendable {
 }
 
 extension LogRecord {
+    /// Bytes of what it says, and some for the rest.
+    var size: Int {
+        fields.reduce(message.utf8.count + tag.utf8.count + 64) { sum, field in
+            sum + field.name.utf8.count + field.value.description.utf8.count + 8
+        }
+    }
+
     /// One JSON object, without a line end: `ts` (RFC 3339, UTC, milliseconds), `level`, `tag`,
     /// `msg` and the fields. A field of one of those names gets a `_` behind it.
     public var json: [UInt8] {
@@ -116,6 +123,20 @@ extension LogRecord {
         }
         writer.endObject()
         return writer.text
+    }
+}
+
+/// What others send may end up in a message: its length is limited, to so many bytes.
+func shortened(_ text: String, to limit: Int) -> String {
+    guard text.utf8.count > limit else { return text }
+    // The last character may be cut in two, and then shows as one that stands for that.
+    return String(decoding: text.utf8.prefix(limit), as: UTF8.self) + "…"
+}
+
+extension LogField {
+    var shortened: LogField {
+        guard case .text(let text) = value else { return self }
+        return LogField(name, .text(Storage.shortened(text, to: 1000)))
     }
 }
 

@@ -136,7 +136,7 @@ extension Logger {
             state.sequence += 1
             let record = LogRecord(
                 sequence: state.sequence, milliseconds: milliseconds, level: level, tag: tag,
-                message: message, fields: fields)
+                message: shortened(message, to: 4000), fields: fields.map(\.shortened))
             state.add(record, now: now)
             return record
         }
@@ -173,8 +173,11 @@ extension Logger {
             let (records, lost) = state.withLock { $0.take() }
             guard !records.isEmpty || lost > 0 else { return nil }
             do throws(SQLiteError) {
-                try history.append(Self.note(lost, before: records) + records)
-                state.withLock { $0.hasComplained = false }
+                let leftOut = try history.append(Self.note(lost, before: records) + records)
+                state.withLock { state in
+                    state.hasComplained = false
+                    state.lost += leftOut
+                }
                 return nil
             } catch {
                 state.withLock { $0.putBack(records, lost: lost) }

@@ -29,7 +29,7 @@ import Testing
         let text = String(repeating: "x", count: 500)
         var largest: Int64 = 0
         for batch in 0..<100 {
-            try history.append((0..<50).map { record("\(batch).\($0) \(text)") })
+            #expect(try history.append((0..<50).map { record("\(batch).\($0) \(text)") }) == 0)
             largest = max(largest, try FileStatus.of(directory.file("log.db"))?.size ?? 0)
         }
         #expect(largest <= limit)
@@ -42,18 +42,22 @@ import Testing
         #expect(records.map(\.sequence) == Array(5000 - Int64(records.count) + 1...5000))
     }
 
-    @Test func aBatchLargerThanTheLimitIsRefusedAndTheRestStays() throws {
+    @Test func ofABatchLargerThanTheLimitTheNewestAreKept() throws {
         let history = try LogHistory(try directory.state(), limit: 128 << 10)
-        try history.append([record("kept")])
-        let large = record(String(repeating: "x", count: 1 << 20))
-        #expect(throws: SQLiteError.self) { try history.append([large]) }
-        try history.append([record("next")])
+        #expect(try history.append([record("first")]) == 0)
+        let text = String(repeating: "x", count: 1000)
+        let leftOut = try history.append((0..<200).map { record("\($0) \(text)") })
+        let records = try history.records(LogHistory.Query())
+        #expect(records.last?.message.hasPrefix("199 ") == true)
+        #expect(leftOut > 100 && records.count == 1 + 200 - leftOut)
+        #expect(try history.append([record(String(repeating: "x", count: 1 << 20))]) == 1)
+        #expect(try history.append([record("next")]) == 0)
         #expect(try history.records(LogHistory.Query()).map(\.message).last == "next")
     }
 
     @Test func queriesChooseByLevelTimeAndNumber() throws {
         let history = try LogHistory(try directory.state())
-        try history.append([
+        _ = try history.append([
             record("a", .debug, at: 10), record("b", .info, at: 20), record("c", .warn, at: 5),
             record("d", .error, at: 30),
         ])
@@ -72,13 +76,13 @@ import Testing
 
     @Test func clearingLeavesNothingAndNumbersGoOn() throws {
         let history = try LogHistory(try directory.state())
-        try history.append([record("needle-in-the-log"), record("b")])
+        _ = try history.append([record("needle-in-the-log"), record("b")])
         try LogHistory.clear(try directory.state())
         for name in ["log.db", "log.db-wal"] {
             let text = String(decoding: try directory.read(name), as: UTF8.self)
             #expect(!text.contains("needle"), "\(name)")
         }
-        try history.append([record("c")])
+        _ = try history.append([record("c")])
         let records = try history.records(LogHistory.Query())
         #expect(records.map(\.message) == ["c"])
         #expect(records[0].sequence == 3)

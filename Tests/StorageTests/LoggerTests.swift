@@ -181,6 +181,16 @@ import WireGuard
         #expect(try directory.read("log.db.damaged").count == 5000)
     }
 
+    @Test func whatIsVeryLongIsCut() throws {
+        let lines = Lines()
+        let long = String(repeating: "é", count: 1_000_000)
+        try logger(lines.output).warn("a", "\(long)", [LogField("b", "\(long)")])
+        let record = try #require(lines.all.first)
+        #expect(record.message == String(repeating: "é", count: 2000) + "…")
+        #expect(record.fields == [LogField("b", "\(String(repeating: "é", count: 500))…")])
+        #expect(try stored().map(\.message) == [record.message])
+    }
+
     /// One test only: the receiver is the process's.
     @Test func linesOfTheProcessAreTakenOverWithTheirPlace() throws {
         let lines = Lines()
