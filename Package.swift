@@ -180,7 +180,7 @@ let package = Package(
             swiftSettings: swiftSettings),
         .testTarget(
             name: "HostNetworkTests",
-            dependencies: ["CNetlink", "HostNetwork", "TunnelPlan", "WireGuard"],
+            dependencies: ["CNetlink", "HostNetwork", "HostProcess", "TunnelPlan", "WireGuard"],
             swiftSettings: swiftSettings),
         // What the scripts of Tests/netns drive HostNetwork with.
         .executableTarget(

@@ -15,6 +15,9 @@ struct EngineProgram: Sendable {
 
     let path: String
 
+    /// Somebody says which program it is.
+    static var isChosen: Bool { Host.environment("NEXUSGUARD_ENGINE") != nil }
+
     /// $NEXUSGUARD_ENGINE, else beside the running program, else in $PATH. Throws where it was
     /// looked for.
     static func find() throws(BackendError) -> EngineProgram {

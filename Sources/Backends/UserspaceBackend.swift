@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Crypto
+import HostNetwork
 import HostProcess
 import TunnelPlan
 import WireGuard
@@ -72,8 +73,33 @@ public struct UserspaceBackend: Backend, Sendable {
         (try? Descriptor.connect(socket(name))) != nil
     }
 
+    /// Where systemd runs the machine the engine is a unit: in the control group of whoever asks it
+    /// would end with it (C88).
     public func create(_ name: InterfaceName) throws(BackendError) {
-        try engine().start(name, limit: limits.total)
+        let engine = try engine()
+        guard program == nil, !EngineProgram.isChosen, try startUnit(name) else {
+            return try engine.start(name, limit: limits.total)
+        }
+    }
+
+    /// False: there is no such unit here.
+    private func startUnit(_ name: InterfaceName) throws(BackendError) -> Bool {
+        guard let unit = ServiceUnits.name(EngineProgram.name, name.description) else {
+            return false
+        }
+        switch ServiceUnits() {
+        case .some(let units):
+            guard units.isKnown(unit) else { return false }
+            do throws(NetworkError) {
+                try units.start(unit, limit: limits.total)
+            } catch {
+                throw BackendError(
+                    error.kind == .busy ? .timeout : .other,
+                    "cannot make \(name): \(error.message)")
+            }
+            return true
+        case nil: return false
+        }
     }
 
     public func snapshot(_ name: InterfaceName) throws(BackendError) -> DeviceSnapshot {

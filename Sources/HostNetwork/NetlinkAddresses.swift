@@ -29,17 +29,21 @@ extension Netlink {
         }
     }
 
-    /// The same address from somebody else's hand is left as it is.
-    public func addAddress(_ address: InterfaceAddress, index: UInt32) throws(NetworkError) {
+    /// The same address from somebody else's hand is left as it is: false.
+    @discardableResult
+    public func addAddress(
+        _ address: InterfaceAddress, index: UInt32
+    ) throws(NetworkError) -> Bool {
         var entry = netlink_address(address.address, length: address.length)
         let result = unsafe netlink_address_add(handle, index, &entry)
-        if result == -EEXIST { return }
+        if result == -EEXIST { return false }
         // With IPv6 switched off or an MTU below 1280 a link has no IPv6 (C51).
         let isWithoutIPv6 = result == -EACCES || result == -EINVAL
         let hint =
             address.address.family == .v6 && isWithoutIPv6
             ? "the link has no IPv6: look at its MTU (1280 at least) and disable_ipv6" : nil
         try check(result, "add address \(address) to link \(index)", hint: hint)
+        return true
     }
 
     public func removeAddress(_ address: InterfaceAddress, index: UInt32) throws(NetworkError) {

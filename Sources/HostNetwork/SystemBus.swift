@@ -15,7 +15,7 @@ import Glibc
     /// Microseconds. Everybody called is on this host.
     private static let timeout: UInt64 = 3_000_000
 
-    private let bus: OpaquePointer
+    let bus: OpaquePointer
 
     /// `address` as in the D-Bus specification ("Server Addresses"); nil: the system's.
     init(address: String?) throws(Failure) {
@@ -76,9 +76,13 @@ extension SystemBus.Failure {
 @safe final class BusMessage {
     fileprivate let pointer: OpaquePointer
 
-    fileprivate init(owning pointer: OpaquePointer) { unsafe self.pointer = unsafe pointer }
+    init(owning pointer: OpaquePointer) { unsafe self.pointer = unsafe pointer }
 
     deinit { unsafe sd_bus_message_unref(pointer) }
+
+    func isSignal(_ interface: String, _ member: String) -> Bool {
+        unsafe sd_bus_message_is_signal(pointer, interface, member) > 0
+    }
 
     func append(_ number: Int32) throws(SystemBus.Failure) {
         var number = number
@@ -127,6 +131,13 @@ extension SystemBus.Failure {
         return number
     }
 
+    /// A number of type "u".
+    func readUnsigned() throws(SystemBus.Failure) -> UInt32 {
+        var number: UInt32 = 0
+        try SystemBus.check(unsafe sd_bus_message_read_basic(pointer, letter("u"), &number))
+        return number
+    }
+
     func readFlag() throws(SystemBus.Failure) -> Bool {
         var number: Int32 = 0
         try SystemBus.check(unsafe sd_bus_message_read_basic(pointer, letter("b"), &number))
@@ -138,6 +149,12 @@ extension SystemBus.Failure {
         var text: UnsafePointer<CChar>?
         try SystemBus.check(unsafe sd_bus_message_read_basic(pointer, letter(type), &text))
         return unsafe String(cString: text!)
+    }
+
+    /// A string in a variant, as the value of a property is.
+    func readTextInVariant() throws(SystemBus.Failure) -> String {
+        try SystemBus.check(unsafe sd_bus_message_enter_container(pointer, letter("v"), "s"))
+        return try readText()
     }
 
     func readBytes() throws(SystemBus.Failure) -> [UInt8] {

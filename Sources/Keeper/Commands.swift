@@ -3,48 +3,91 @@ import HostProcess
 import TunnelPlan
 import WireGuard
 
-/// Runs the shell commands of a configuration, one after the other, as root. Only ever called for
-/// those that root has allowed (C26).
-enum Commands {
-    /// How long one may take, in milliseconds. Nothing else is served meanwhile.
+/// The shell commands of a configuration, one after the other, as root, beside what the keeper does
+/// meanwhile. Only ever those that root has allowed (C26).
+struct Commands: ~Copyable {
+    /// How long one may take, in milliseconds.
     static let limit: Int64 = 120_000
+    /// How often to look where the kernel has no descriptor for a process, in milliseconds.
+    private static let pollTime: Int64 = 5
 
-    /// Stops at the first that does not end with 0.
-    static func run(
-        _ commands: [ConfigurationText], name: InterfaceName
-    ) throws(KeeperFailure) {
-        // wg-quick(8) says bash; where there is none, sh has to do.
-        let shell = Host.isExecutable("/bin/bash") ? "/bin/bash" : "/bin/sh"
-        for command in commands {
-            try run(substitute(command.description, name: name), shell: shell)
+    enum Progress: Equatable {
+        case running
+        /// nil: all ended with 0. They stop at the first that does not.
+        case ended(KeeperFailure?)
+    }
+
+    private let name: InterfaceName
+    private var rest: ArraySlice<ConfigurationText>
+    private var child: ChildProcess?
+    private var deadline: Int64 = 0
+
+    init(_ commands: [ConfigurationText], name: InterfaceName) {
+        self.name = name
+        rest = commands[...]
+    }
+
+    /// To wait on; then `advance`.
+    var descriptor: Int32? {
+        switch child {
+        case .some(let child): child.descriptor
+        case nil: nil
         }
     }
 
-    private static func run(_ command: String, shell: String) throws(KeeperFailure) {
-        let end: ChildProcess.End?
-        let output: String
-        do throws(HostError) {
-            var child = try ChildProcess.start(
+    /// Milliseconds, 0 or more, after which to `advance` though the descriptor was silent.
+    func timeout(now: Int64) -> Int64 {
+        guard child != nil else { return 0 }
+        return descriptor == nil ? Self.pollTime : max(0, deadline - now)
+    }
+
+    /// Starts what is to be started. Never waits.
+    mutating func advance(now: Int64) -> Progress {
+        do throws(KeeperFailure) {
+            while try hasEnded(now: now) {
+                guard let next = rest.popFirst() else { return .ended(nil) }
+                try start(Self.substitute(next.description, name: name), now: now)
+            }
+            return .running
+        } catch {
+            child = nil
+            return .ended(error)
+        }
+    }
+
+    private mutating func start(_ command: String, now: Int64) throws(KeeperFailure) {
+        // wg-quick(8) says bash; where there is none, sh has to do.
+        let shell = Host.isExecutable("/bin/bash") ? "/bin/bash" : "/bin/sh"
+        deadline = now + Self.limit
+        child = try asking { () throws(HostError) in
+            try ChildProcess.start(
                 shell, arguments: ["-c", command],
                 environment: [
                     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
                     "LC_ALL=C",
                 ])
-            end = child.wait(milliseconds: limit)
-            if end == nil { child.kill() }
-            output = child.output()
-        } catch {
-            throw KeeperFailure(error)
         }
-        guard end != .exited(0) else { return }
+    }
+
+    /// True also before the first. Throws why the command did not succeed.
+    private mutating func hasEnded(now: Int64) throws(KeeperFailure) -> Bool {
+        guard var running = child.take() else { return true }
+        let end = running.end()
+        if end == nil, now < deadline {
+            child = consume running
+            return false
+        }
+        if end == nil { running.kill() }
+        guard end != .exited(0) else { return true }
         let how =
             switch end {
             case .exited(let code): "ended with \(code)"
             case .killed(let signal): "was ended by signal \(signal)"
-            case nil: "did not end in \(limit / 1000) s"
+            case nil: "did not end in \(Self.limit / 1000) s"
             }
         // The command itself may hold a secret: its place in the file is enough to find it.
-        let said = output.isEmpty ? "" : ": \(firstLine(output))"
+        let output = running.output()
+        let said = output.isEmpty ? "" : ": \(Self.firstLine(output))"
         throw KeeperFailure(.failed, "a command of the configuration \(how)\(said)")
     }
 

@@ -38,6 +38,8 @@ struct KeeperLoop<Target: TunnelHost & ~Copyable>: ~Copyable {
     private var written: Stored
 
     private var sessions: [Session] = []
+    /// Of a configuration, under way.
+    private var commands: Commands?
     private var nextRequest: RequestID = 1
     private var poller = Poller()
     private var buffer = [UInt8](repeating: 0, count: 65536)
@@ -45,6 +47,8 @@ struct KeeperLoop<Target: TunnelHost & ~Copyable>: ~Copyable {
     private var lastWarning: String?
     private var isDone = false
     private var acceptAgainAt: Int64 = 0
+    /// The latest `dueAt` of the host that was obeyed.
+    private var performedDue: Int64?
     private var sleepOffset: Int64
     private var vacantSince: Int64
 
@@ -86,15 +90,17 @@ struct KeeperLoop<Target: TunnelHost & ~Copyable>: ~Copyable {
 
     mutating func run() -> End {
         while !isDone {
-            timer.set(reconciler.nextTime)
+            timer.set([reconciler.nextTime, hostDue].compactMap { $0 }.min())
             poller.removeAll()
             let signalEntry = poller.add(signals.descriptor)
             let timerEntry = poller.add(timer.descriptor)
             let accepting = acceptAgainAt <= Host.monotonicMilliseconds()
             let listenerEntry = poller.add(listener.descriptor, read: accepting)
             let watchEntry = listener.watch.map { poller.add($0) }
+            let commandEntry = commandDescriptor.map { poller.add($0) }
             let hostEntries = target.descriptors.map { poller.add($0) }
-            let firstSession = (hostEntries.last ?? watchEntry ?? listenerEntry) + 1
+            let firstSession =
+                (hostEntries.last ?? commandEntry ?? watchEntry ?? listenerEntry) + 1
             for session in sessions {
                 poller.add(
                     session.number, read: session.wantsRead, write: session.wantsWrite)
@@ -112,13 +118,46 @@ struct KeeperLoop<Target: TunnelHost & ~Copyable>: ~Copyable {
             if hostEntries.contains(where: { poller.isReadable($0) }) {
                 for event in target.drainEvents() { handle(.host(event)) }
             }
-            if poller.isReadable(timerEntry) { handle(.tick) }
+            advanceCommands()
+            if poller.isReadable(timerEntry) { tick() }
             serve(firstEntry: firstSession)
             if accepting, poller.isReadable(listenerEntry) { accept() }
             noticeVacancy()
         }
         finishSessions()
         return .done
+    }
+
+    /// When the host has something to do; nil: it has not, or it was told and nothing became of it yet.
+    private var hostDue: Int64? { target.dueAt == performedDue ? nil : target.dueAt }
+
+    private mutating func tick() {
+        if let due = hostDue, due <= Host.bootMilliseconds() {
+            performedDue = due
+            target.performDue()
+        }
+        handle(.tick)
+    }
+
+    private var commandDescriptor: Int32? {
+        switch commands {
+        case .some(let commands): commands.descriptor
+        case nil: nil
+        }
+    }
+
+    private var commandTimeout: Int64 {
+        switch commands {
+        case .some(let commands): commands.timeout(now: Host.monotonicMilliseconds())
+        case nil: Int64.max
+        }
+    }
+
+    private mutating func advanceCommands() {
+        guard case .ended(let failure) = commands?.advance(now: Host.monotonicMilliseconds())
+        else { return }
+        commands = nil
+        handle(.commandsRun(failure))
     }
 
     private mutating func noticeSleep() {
@@ -140,7 +179,7 @@ struct KeeperLoop<Target: TunnelHost & ~Copyable>: ~Copyable {
         let vacancy =
             reconciler.isVacant && !waits ? vacantSince + Self.vacancyLimit - now : Int64.max
         let pause = acceptAgainAt > now ? acceptAgainAt - now : Int64.max
-        let next = min(stall.min() ?? Int64.max, vacancy, pause)
+        let next = min(stall.min() ?? Int64.max, vacancy, pause, commandTimeout)
         return next == Int64.max ? nil : next
     }
 
@@ -189,13 +228,9 @@ extension KeeperLoop where Target: ~Copyable {
                 return .observationFailed(error)
             }
         case .perform(let changes, let all): return .performed(perform(changes, all: all))
-        case .run(let commands):
-            do throws(KeeperFailure) {
-                try Commands.run(commands, name: name)
-                return .commandsRun(nil)
-            } catch {
-                return .commandsRun(error)
-            }
+        case .run(let list):
+            // Their end comes by `advanceCommands`: meanwhile others are served.
+            commands = Commands(list, name: name)
         case .resolve(let host): target.resolve(host)
         case .save(let stored): save(stored)
         case .persist(let intent): persist(intent)

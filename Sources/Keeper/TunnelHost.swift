@@ -41,6 +41,13 @@ public protocol TunnelHost: ~Copyable {
     /// All that happened since the last call. Never waits.
     mutating func drainEvents() -> [HostEvent]
 
+    /// When to call `performDue` though nothing happened, in milliseconds of CLOCK_BOOTTIME; nil:
+    /// never.
+    var dueAt: Int64? { get }
+
+    /// Tries again what is no part of a plan because the tunnel works without it.
+    mutating func performDue()
+
     /// Looks `name` up in the background and answers with `HostEvent.resolved`. A second request
     /// for a name that is being looked up adds nothing.
     mutating func resolve(_ name: HostName)
@@ -48,6 +55,9 @@ public protocol TunnelHost: ~Copyable {
 
 extension TunnelHost where Self: ~Copyable {
     public mutating func performTogether(_ changes: ArraySlice<Change>) -> Bool { false }
+
+    public var dueAt: Int64? { nil }
+    public mutating func performDue() {}
 
     public mutating func device() throws(KeeperFailure) -> DeviceState? {
         try snapshot().map { DeviceState(backend: $0.backend, $0.device) }

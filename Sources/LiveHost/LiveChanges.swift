@@ -14,7 +14,14 @@ extension LiveHost {
         case .setDevice(let change): try configure(change)
         case .addPeer(let change), .changePeer(let change): try configure(DeviceChange(), [change])
         case .removePeer(let key): try configure(DeviceChange(), [PeerChange(removing: key)])
-        case .addAddress, .setMTU, .setUp, .addRoute: try add(change, to: try requireLink())
+        case .addAddress(let address):
+            let index = try requireLink()
+            let isOurs = try askingNetwork { () throws(NetworkError) in
+                try netlink.addAddress(address, index: index)
+            }
+            if !isOurs { foundAddresses.insert(address) }
+        case .removeAddress(let address) where foundAddresses.remove(address) != nil: break
+        case .setMTU, .setUp, .addRoute: try add(change, to: try requireLink())
         case .removeAddress, .removeRoute:
             // With the link they are gone already.
             if let own = try ownLink() { try remove(change, from: own.link.index) }
@@ -26,8 +33,10 @@ extension LiveHost {
             rules.remove(rule)
         case .setDNS(let dns): try setDNS(dns)
         case .setFirewall(let wanted): try setFirewall(wanted)
-        case .setSetting(let setting, let value?): try settings.set(setting, value, for: name)
-        case .setSetting(let setting, nil): try settings.restore(setting, for: name)
+        case .setSetting(let setting, let value?):
+            try settings.set(setting, value, for: name, links: linkNames())
+        case .setSetting(let setting, nil):
+            try settings.restore(setting, for: name, links: linkNames())
         }
     }
 
@@ -140,7 +149,6 @@ extension LiveHost {
     private func add(_ change: Change, to index: UInt32) throws(KeeperFailure) {
         try askingNetwork { () throws(NetworkError) in
             switch change {
-            case .addAddress(let address): try netlink.addAddress(address, index: index)
             case .setMTU(let mtu): try netlink.setMTU(index: index, mtu)
             case .setUp(let isUp): try netlink.setUp(index: index, isUp)
             case .addRoute(let route): try netlink.addRoute(route, index: index)
@@ -211,14 +219,42 @@ extension LiveHost {
         if dns != nil, index == nil { _ = try ownLink() }
         do throws(NetworkError) {
             guard let dns else { return try resolver.revert(name, index: index) }
-            guard let index else {
-                throw NetworkError(.notFound, "there is no link \(name)")
-            }
-            try resolver.apply(dns, for: name, index: index)
+            try tellResolver(dns)
         } catch {
-            refusedDNS = dns
+            if let dns { refuse(dns, delay: RefusedDNS.firstDelay) }
             Log.write(.warning, "\(error.message); the tunnel works without its DNS settings")
         }
+    }
+
+    private func tellResolver(_ dns: DNSSettings) throws(NetworkError) {
+        guard let index else { throw NetworkError(.notFound, "there is no link \(name)") }
+        try resolver.apply(dns, for: name, index: index)
+    }
+
+    private mutating func refuse(_ dns: DNSSettings, delay: Int64) {
+        let delay = min(delay, RefusedDNS.longestDelay)
+        refusedDNS = RefusedDNS(
+            settings: dns, dueAt: Host.bootMilliseconds() + delay, delay: delay)
+    }
+
+    public var dueAt: Int64? { refusedDNS?.dueAt }
+
+    /// The resolver may have been on its way up.
+    public mutating func performDue() {
+        guard let refused = refusedDNS, refused.dueAt <= Host.bootMilliseconds() else { return }
+        do throws(NetworkError) {
+            try tellResolver(refused.settings)
+            refusedDNS = nil
+            Log.write(.info, "the resolver has taken the DNS settings now")
+        } catch {
+            // Said at the first time.
+            refuse(refused.settings, delay: 2 * refused.delay)
+        }
+    }
+
+    /// nil where they cannot be listed.
+    private func linkNames() -> Set<String>? {
+        (try? netlink.links()).map { Set($0.map(\.name)) }
     }
 
     private func setFirewall(_ wanted: FirewallSettings?) throws(KeeperFailure) {

@@ -11,6 +11,10 @@ extension LiveHost {
         case .some(let monitor): descriptors.append(monitor.descriptor)
         case nil: break
         }
+        switch sleep {
+        case .some(let monitor): descriptors.append(monitor.descriptor)
+        case nil: break
+        }
         return descriptors
     }
 
@@ -19,8 +23,20 @@ extension LiveHost {
         var events: [HostEvent] = []
         while let event = monitor.next() { add(meaning(of: event), to: &events) }
         if firewallMonitor?.next() == true { add(.tunnelChanged, to: &events) }
+        if hasWoken() { add(.overflow, to: &events) }
         while let answer = names.next() { events.append(meaning(of: answer)) }
         return events
+    }
+
+    /// Whatever happened meanwhile went unseen (C87).
+    private mutating func hasWoken() -> Bool {
+        let news: SleepMonitor.News
+        switch sleep {
+        case .some(let monitor): news = monitor.next()
+        case nil: return false
+        }
+        if news == .ended { sleep = nil }
+        return news == .woke
     }
 
     private func add(_ event: HostEvent, to events: inout [HostEvent]) {

@@ -16,6 +16,8 @@ public struct LiveHost: TunnelHost, ~Copyable {
         /// Of the record of settings that tunnels changed.
         public var run = "/run/nexusguard"
         public var resolver = Resolver.Paths()
+        /// Of the bus on which logind is; nil: the system's.
+        public var bus: String?
         /// rt_tables(5); later ones add to earlier ones.
         public var routingTables = [
             "/usr/lib/iproute2/rt_tables", "/usr/share/iproute2/rt_tables",
@@ -36,6 +38,8 @@ public struct LiveHost: TunnelHost, ~Copyable {
     /// nil: the kernel has no nf_tables.
     let firewall: Firewall?
     var firewallMonitor: FirewallMonitor?
+    /// nil: there is no bus. Then the clocks tell that the machine was asleep.
+    var sleep: SleepMonitor?
     let settings: SettingRecord
     let creation: CreationRecord
 
@@ -46,8 +50,11 @@ public struct LiveHost: TunnelHost, ~Copyable {
     /// What names of hosts were last found to stand for: the paths there decide the MTU.
     var resolved: [HostName: [ResolvedAddress]] = [:]
     /// What the resolver refused. It was told once and counts as done, so that a tunnel works
-    /// without it (C33).
-    var refusedDNS: DNSSettings?
+    /// without it (C33); the resolver is asked again.
+    var refusedDNS: RefusedDNS?
+    /// Addresses that are wanted and were there already, by somebody else's hand: they count as
+    /// ours, and stay when we do not want them any more.
+    var foundAddresses: Set<InterfaceAddress> = []
 
     /// Throws when the host cannot be watched. `userspace` is the back-end outside the kernel; another
     /// `kernel` than the kernel's is for tests.
@@ -70,6 +77,7 @@ public struct LiveHost: TunnelHost, ~Copyable {
         creation = CreationRecord(directory: paths.run, name: name)
         firewall = try? Firewall()
         firewallMonitor = try? FirewallMonitor(name)
+        sleep = SleepMonitor(busAddress: paths.bus)
     }
 
     // MARK: back-ends
@@ -156,6 +164,17 @@ public struct LiveHost: TunnelHost, ~Copyable {
         return KeeperFailure(
             .busy, "\(name) is \(kind) that nexusguard did not make\(alias): \(advice)")
     }
+}
+
+struct RefusedDNS: Equatable {
+    var settings: DNSSettings
+    /// When to ask again, in milliseconds of CLOCK_BOOTTIME.
+    var dueAt: Int64
+    /// Until then, doubled each time.
+    var delay: Int64
+
+    static let firstDelay: Int64 = 5_000
+    static let longestDelay: Int64 = 320_000
 }
 
 /// The tunnel's link, and who moves its packets.

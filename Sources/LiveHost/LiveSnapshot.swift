@@ -36,6 +36,10 @@ extension LiveHost {
         host.isUp = link.isUp
         do throws(NetworkError) {
             host.addresses = try netlink.addresses(index: link.index)
+            if !foundAddresses.isEmpty {
+                let all = Set(try netlink.allAddresses(index: link.index).map(\.address))
+                host.addresses.formUnion(foundAddresses.intersection(all))
+            }
             host.routes = try netlink.ownRoutes(index: link.index)
             let ownership = RuleOwnership(
                 rules: try netlink.ownRules(), known: rules, mark: mark,
@@ -46,7 +50,7 @@ extension LiveHost {
             throw KeeperFailure(error)
         }
         rules = host.rules
-        host.dns = resolver.current(name, index: link.index) ?? refusedDNS
+        host.dns = resolver.current(name, index: link.index) ?? refusedDNS?.settings
         host.firewall = try firewallSettings()
         for setting in HostSetting.allCases {
             host.settings[setting] = try settings.value(of: setting, for: name)

@@ -21,6 +21,11 @@ struct SettingRecord: Sendable {
         var original: UInt32
         var written: UInt32
         var tunnels: Set<String>
+
+        mutating func forget(allBut links: Set<String>?, _ name: InterfaceName) {
+            guard let links else { return }
+            tunnels = tunnels.filter { links.contains($0) || $0 == name.description }
+        }
     }
 
     /// As it is now; nil when this tunnel does not hold it.
@@ -33,11 +38,20 @@ struct SettingRecord: Sendable {
         return try askingNetwork { () throws(NetworkError) in try settings.read(setting) }
     }
 
+    /// `links`: those that there are; nil: unknown. A tunnel without its link is dead and needs
+    /// nothing.
     func set(
-        _ setting: HostSetting, _ value: UInt32, for name: InterfaceName
+        _ setting: HostSetting, _ value: UInt32, for name: InterfaceName,
+        links: Set<String>? = nil
     ) throws(KeeperFailure) {
         let before = try askingNetwork { () throws(NetworkError) in try settings.read(setting) }
-        var record = read(setting) ?? Record(original: before, written: value, tunnels: [])
+        var record = Record(original: before, written: value, tunnels: [])
+        if var found = read(setting) {
+            found.forget(allBut: links, name)
+            // Whoever is left knows what was there before. When all are dead it is believed only where
+            // the setting is as they left it: the number of a namespace may be another's now.
+            if !found.tunnels.isEmpty || before == found.written { record = found }
+        }
         record.written = value
         record.tunnels.insert(name.description)
         // Before the deed: a crash between the two leaves something to undo.
@@ -45,10 +59,13 @@ struct SettingRecord: Sendable {
         try askingNetwork { () throws(NetworkError) in _ = try settings.write(setting, value) }
     }
 
-    func restore(_ setting: HostSetting, for name: InterfaceName) throws(KeeperFailure) {
+    func restore(
+        _ setting: HostSetting, for name: InterfaceName, links: Set<String>? = nil
+    ) throws(KeeperFailure) {
         guard var record = read(setting), record.tunnels.remove(name.description) != nil else {
             return
         }
+        record.forget(allBut: links, name)
         guard record.tunnels.isEmpty else { return try write(record, setting) }
         try askingNetwork { () throws(NetworkError) in
             // Not over what somebody else has set since.

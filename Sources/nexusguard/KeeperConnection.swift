@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import HostProcess
 import Keeper
+import LiveHost
 import TunnelPlan
 
 /// Whether a keeper is started when none answers.
@@ -72,18 +73,25 @@ private func isLeft(_ name: InterfaceName) -> Bool {
 /// How long it may take to become ready, in milliseconds.
 private let startLimit: Int64 = 30_000
 
-/// Returns when it answers. It goes to the background by itself and outlives this process.
-private func startKeeper(_ name: InterfaceName) throws(KeeperFailure) {
+/// Returns when it answers. As a unit of systemd, or else it goes to the background by itself; either
+/// way it outlives this process. `waits`: it waits for a configuration as long as it takes, and brings
+/// up the one that was kept for it.
+func startKeeper(_ name: InterfaceName, waits: Bool = false) throws(KeeperFailure) {
     guard Confinement.hasNetAdmin else {
         throw KeeperFailure(
             .permission,
             "cannot start the keeper of \(name): CAP_NET_ADMIN is missing; run as root, or add the "
                 + "capability to the unit or container")
     }
+    // Tests and developers choose their programs.
+    if Host.environment("NEXUSGUARD_ENGINE") == nil, try KeeperUnit.start(name, limit: startLimit) {
+        return
+    }
     guard let program = Host.programPath else {
         throw KeeperFailure(.failed, "cannot start the keeper of \(name): mount /proc")
     }
-    let (end, output) = try run(program, ["keep", "--brief", name.description])
+    let (end, output) = try run(
+        program, ["keep"] + (waits ? [] : ["--brief"]) + [name.description])
     switch end {
     // 8: another one was faster. It is asked then.
     case .exited(ExitCode.ok)?, .exited(ExitCode.busy)?: return

@@ -91,6 +91,32 @@ private let wg1 = InterfaceName("wg1")!
         #expect(try sandbox.value() == "0\n")
     }
 
+    @Test func a_tunnel_that_died_holds_nothing() throws {
+        let sandbox = try Sandbox(0)
+        for name in [wg0, wg1] { try sandbox.record().set(.sourceValidMark, 1, for: name) }
+        // Without knowing the links, wg1 may live.
+        try sandbox.record().restore(.sourceValidMark, for: wg0)
+        #expect(try sandbox.value() == "1\n")
+        try sandbox.record().set(.sourceValidMark, 1, for: wg0, links: ["wg0", "lo"])
+        try sandbox.record().restore(.sourceValidMark, for: wg0, links: ["lo"])
+        #expect(try sandbox.value() == "0\n")
+        #expect(sandbox.records.isEmpty)
+    }
+
+    @Test func the_record_of_the_dead_is_believed_where_the_setting_is_as_they_left_it() throws {
+        let sandbox = try Sandbox(0)
+        try sandbox.record().set(.sourceValidMark, 1, for: wg1)
+        try sandbox.record().set(.sourceValidMark, 1, for: wg0, links: ["wg0"])
+        try sandbox.record().restore(.sourceValidMark, for: wg0, links: ["wg0"])
+        #expect(try sandbox.value() == "0\n")
+        // Another namespace, in which it was 2, has got the number of the old one.
+        try sandbox.record().set(.sourceValidMark, 1, for: wg1)
+        try sandbox.write(2)
+        try sandbox.record().set(.sourceValidMark, 1, for: wg0, links: ["wg0"])
+        try sandbox.record().restore(.sourceValidMark, for: wg0, links: ["wg0"])
+        #expect(try sandbox.value() == "2\n")
+    }
+
     @Test func what_others_set_since_stays() throws {
         let sandbox = try Sandbox(0)
         try sandbox.record().set(.sourceValidMark, 1, for: wg0)

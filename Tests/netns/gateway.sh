@@ -117,7 +117,7 @@ sysctls >"$WORK/sysctls.before"
 step "a port of the gateway leads to a host behind the tunnel"
 ask "$B" up "$WORK/$WB.conf" --answer-through-tunnel
 FORWARDS=tcp:8443=10.77.0.2:7000,udp:8443=10.77.0.2:7000,tcp:8600-8601=10.99.0.5:7000
-FORWARDS+=,tcp:8443=[fd77::2]:7000,tcp:7000-7001=10.77.0.2:7000
+FORWARDS+=',tcp:8443=[fd77::2]:7000,tcp:7000-7001=10.77.0.2:7000'
 ask "$A" plan "$WORK/$WA.conf" --forward tcp:8443=10.77.0.2:7000
 expect "the plan names it" grep -qx "+ forward tcp 8443 → 10.77.0.2:7000" "$WORK/ask.log"
 ask "$A" up "$WORK/$WA.conf" --forward "$FORWARDS"
