@@ -125,7 +125,7 @@ private func agent(_ invocation: Invocation) throws(Failure) -> UInt8 {
 
 /// The agent has no rights to do it later. Where it fails the agent tries for ever to reach one.
 private func startKeeper(of name: InterfaceName) throws(Failure) {
-    _ = try askKeeper(name, .always) { client throws(KeeperFailure) in try client.status() }
+    _ = try askKeeper(name, .toStay) { client throws(KeeperFailure) in try client.status() }
 }
 
 // MARK: unenroll, wait

@@ -58,7 +58,7 @@ private func runHubProgram(_ invocation: Invocation) throws(Failure) -> UInt8 {
 
 /// The hub has no rights to do it later. It waits for its first configuration there.
 private func startKeeper(of name: InterfaceName) throws(Failure) {
-    _ = try askKeeper(name, .always) { client throws(KeeperFailure) in try client.status() }
+    _ = try askKeeper(name, .toStay) { client throws(KeeperFailure) in try client.status() }
 }
 
 /// What parses the network is not root: makes the state directory for the hub's user and becomes it.

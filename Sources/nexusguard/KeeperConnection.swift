@@ -9,7 +9,10 @@ enum KeeperStart {
     case never
     /// Where a keeper that has gone left a tunnel: the next one takes it over.
     case whereLeft
+    /// Where nobody asks it for anything, it ends soon.
     case always
+    /// It waits for a configuration as long as it takes, and brings up the one that was kept for it.
+    case toStay
 }
 
 /// How often a keeper is asked that ends before it answers, and the pause between, in milliseconds.
@@ -55,12 +58,12 @@ private func connect(
     } catch {
         guard error.kind == .notRunning, mayStart(name, start) else { throw error }
     }
-    try startKeeper(name)
+    try startKeeper(name, waits: start == .toStay)
     return try KeeperClient.connect(name)
 }
 
 private func mayStart(_ name: InterfaceName, _ start: KeeperStart) -> Bool {
-    start == .always || start == .whereLeft && isLeft(name)
+    start == .always || start == .toStay || start == .whereLeft && isLeft(name)
 }
 
 /// Whether a keeper has left a tunnel of that name.
@@ -74,9 +77,8 @@ private func isLeft(_ name: InterfaceName) -> Bool {
 private let startLimit: Int64 = 30_000
 
 /// Returns when it answers. As a unit of systemd, or else it goes to the background by itself; either
-/// way it outlives this process. `waits`: it waits for a configuration as long as it takes, and brings
-/// up the one that was kept for it.
-func startKeeper(_ name: InterfaceName, waits: Bool = false) throws(KeeperFailure) {
+/// way it outlives this process.
+private func startKeeper(_ name: InterfaceName, waits: Bool) throws(KeeperFailure) {
     guard Confinement.hasNetAdmin else {
         throw KeeperFailure(
             .permission,
