@@ -6,21 +6,24 @@ import TunnelPlan
 import WireGuard
 
 extension HubCore {
-    /// The text of a configuration, which holds the private key: the caller erases it. nil: there
-    /// are no addresses yet.
-    func desiredTunnel() -> (text: [UInt8], options: KeeperClient.ApplyOptions)? {
-        guard !model.settings.pools.isEmpty else { return nil }
+    /// The text of a configuration, which holds the private key: the caller erases it.
+    func desiredTunnel() -> (text: [UInt8], options: KeeperClient.ApplyOptions) {
         var options = KeeperClient.ApplyOptions()
         options.masquerades = model.settings.masquerades
         options.forwardsBetweenPeers = true
         options.isPersistent = true
         options.forwards = model.forwards.values.filter(\.isEnabled).sorted { $0.id < $1.id }
-            .compactMap { rule in
-                PortForward(
-                    rule.transport == .tcp ? .tcp : .udp, publicPort: rule.ports.lowerBound,
-                    publicPortEnd: rule.ports.upperBound, target: rule.target,
-                    targetPort: rule.targetPort, keepsSource: rule.keepsSource)
-            }
+            .compactMap(\.portForward)
         return (desiredConfiguration().write(), options)
+    }
+}
+
+extension ForwardRule {
+    /// nil: more ports that lead to others than a keeper takes.
+    var portForward: PortForward? {
+        PortForward(
+            transport == .tcp ? .tcp : .udp, publicPort: ports.lowerBound,
+            publicPortEnd: ports.upperBound, target: target, targetPort: targetPort,
+            keepsSource: keepsSource)
     }
 }

@@ -2,6 +2,7 @@
 // Which ports may be forwarded where.
 import ControlAPI
 import Crypto
+import TunnelPlan
 import WireGuard
 
 /// Ports of the machine that no forward may take, besides those in the settings.
@@ -29,6 +30,10 @@ extension HubCore {
             throw Refusal(
                 .badRequest,
                 "\(rule.target) is not routed to \(device.name); it has \(joined(device.prefixes))")
+        }
+        guard rule.portForward != nil else {
+            throw Refusal(
+                .badRequest, "more than \(PortForward.shiftedPortLimit) ports lead to other ports")
         }
         if let problem = conflict(rule) { throw Refusal(.conflict, problem) }
         try commit([

@@ -17,8 +17,6 @@ public final class Hub: Sendable {
         public var pin: String?
         /// A sentence about how secrets are kept.
         public var protection = ""
-        /// TCP port of the control server, which no forward may take.
-        public var controlPort: UInt16?
 
         public init() {}
     }
@@ -37,7 +35,6 @@ public final class Hub: Sendable {
         core: consuming sending HubCore, surroundings: Surroundings,
         backup: BackupSource? = nil, clock: @escaping @Sendable () -> Milliseconds
     ) {
-        core.ownPorts.control = surroundings.controlPort
         started = core.started
         self.core = Mutex(core)
         self.surroundings = surroundings
@@ -85,6 +82,9 @@ public final class Hub: Sendable {
             return HTTPResponse(error)
         }
     }
+
+    /// TCP port of the control server, which no forward may take.
+    func setControlPort(_ port: UInt16) { withCore { $0.ownPorts.control = port } }
 
     /// Ends all event streams.
     public func close() { streams.close() }

@@ -85,6 +85,7 @@ private struct Running: ~Copyable {
             core: core, surroundings: surroundings, backup: backup, clock: HubProgram.wallClock)
         let flusher = try openDatabase(state.databasePath)
         let control = try startServer(controlOptions(listen), hub)
+        hub.setControlPort(control.port)
         let socket = try startServer(socketOptions(options), hub)
         let worker = try hosting { () throws(HostError) in try Worker() }
         turn = KeeperTurn(
@@ -209,7 +210,6 @@ private func listening(
 ) throws(HubError) -> HTTPServer.Listen {
     switch options.listen {
     case .loopback(let port):
-        surroundings.controlPort = port
         return .plainLoopback(port: port)
     case .tls(let address, let port, let given):
         let names = options.names + (endpointHost.map { [$0] } ?? [])
@@ -224,7 +224,6 @@ private func listening(
         } catch {
             throw HubError(error)
         }
-        surroundings.controlPort = port
         return .tls(address: address, port: port, certificatePEM: certificate, key: key)
     }
 }

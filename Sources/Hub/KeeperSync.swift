@@ -83,10 +83,7 @@ final class KeeperSync: Sendable {
     }
 
     private func apply() throws(KeeperFailure) {
-        guard let (text, options) = hub.desiredTunnel() else {
-            schedule.withLock { $0.applied(at: Host.monotonicMilliseconds()) }
-            return
-        }
+        let (text, options) = hub.desiredTunnel()
         var client = try KeeperClient.connect(name, directory: directory)
         let applied = try client.apply(text, options: options)
         for warning in applied.warnings { Log.write(.warning, warning) }
@@ -96,12 +93,6 @@ final class KeeperSync: Sendable {
     }
 
     private func look() throws(KeeperFailure) {
-        guard hub.hasPools else {
-            schedule.withLock {
-                $0.looked(at: Host.monotonicMilliseconds(), isComplete: true)
-            }
-            return
-        }
         var client = try KeeperClient.connect(name, directory: directory)
         let device = try client.deviceState()
         if let device { hub.observe(device) }
@@ -120,11 +111,9 @@ final class KeeperSync: Sendable {
 // MARK: what the hub keeps of it
 
 extension Hub {
-    func desiredTunnel() -> (text: [UInt8], options: KeeperClient.ApplyOptions)? {
+    func desiredTunnel() -> (text: [UInt8], options: KeeperClient.ApplyOptions) {
         withCore { $0.desiredTunnel() }
     }
-
-    var hasPools: Bool { withCore { !$0.model.settings.pools.isEmpty } }
 
     /// True: it was not good before.
     func keeperIsGood() -> Bool {

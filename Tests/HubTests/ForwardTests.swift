@@ -79,6 +79,10 @@ struct ForwardTests {
                 $0.publicPortEnd = 65535
                 $0.targetPort = 60000
             },
+            {
+                $0.publicPortEnd = 2048
+                $0.targetPort = 1025
+            },
         ] as [(inout ForwardRequest) -> Void] {
             #expect(try test.forward(device, port: 1024, change).code == "bad_request")
         }

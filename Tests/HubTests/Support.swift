@@ -35,9 +35,8 @@ struct TestHub {
         try store.write([.settings(settings)])
         let clock = clock
         let core = try HubCore(store: store, keys: keys, now: clock.now)
-        var surroundings = Hub.Surroundings()
-        surroundings.controlPort = 443
-        hub = Hub(core: core, surroundings: surroundings) { clock.now }
+        hub = Hub(core: core, surroundings: Hub.Surroundings()) { clock.now }
+        hub.setControlPort(443)
     }
 
     // MARK: requests
