@@ -55,7 +55,7 @@ extension AgentLoop {
     func openedStore() throws(StoreFault) -> AgentStore {
         if let store { return store }
         let store = try AgentStore(options.stateDirectory, machine: options.machine)
-        for line in store.directory.corrections { log(.warning, line) }
+        for line in store.remarks { log(.warning, line) }
         self.store = store
         return store
     }

@@ -29,6 +29,8 @@ final class AgentStore: Sendable {
     }
 
     var protection: String { secrets.protection.description }
+    /// What opening it corrected or could not do, a line for each.
+    var remarks: [String] { directory.corrections + (secrets.remark.map { [$0] } ?? []) }
 
     // MARK: identity
 

@@ -60,7 +60,7 @@ public struct EnrolProgram {
         let store = try storing { () throws(StoreFault) in
             try AgentStore(options.stateDirectory, machine: options.machine)
         }
-        for line in store.directory.corrections { note(line) }
+        for line in store.remarks { note(line) }
         try checkIsFree(store)
         let key = try storing { () throws(StoreFault) in try store.enrolmentKey() }
         let enrolment = Enrolment(
