@@ -4,6 +4,7 @@
 #include "requests.h"
 
 #include <errno.h>
+#include <linux/netconf.h>
 #include <linux/rtnetlink.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -24,10 +25,10 @@ struct netlink_monitor {
 
 int netlink_monitor_open(struct netlink_monitor **monitor)
 {
-    const uint32_t groups = GROUP(RTNLGRP_LINK) | GROUP(RTNLGRP_IPV4_IFADDR) |
-                            GROUP(RTNLGRP_IPV6_IFADDR) | GROUP(RTNLGRP_IPV4_ROUTE) |
-                            GROUP(RTNLGRP_IPV6_ROUTE) | GROUP(RTNLGRP_IPV4_RULE) |
-                            GROUP(RTNLGRP_IPV6_RULE);
+    const uint32_t groups =
+        GROUP(RTNLGRP_LINK) | GROUP(RTNLGRP_IPV4_IFADDR) | GROUP(RTNLGRP_IPV6_IFADDR) |
+        GROUP(RTNLGRP_IPV4_ROUTE) | GROUP(RTNLGRP_IPV6_ROUTE) | GROUP(RTNLGRP_IPV4_RULE) |
+        GROUP(RTNLGRP_IPV6_RULE) | GROUP(RTNLGRP_IPV4_NETCONF) | GROUP(RTNLGRP_IPV6_NETCONF);
     struct netlink_monitor *made = calloc(1, sizeof(*made));
     int size = MONITOR_QUEUE;
 
@@ -121,6 +122,27 @@ static bool parse_rule(const struct nlmsghdr *message, struct netlink_event *eve
     return true;
 }
 
+/* Of all settings that are told only this one, and only of the whole host. */
+static bool parse_forwarding(const struct nlmsghdr *message, struct netlink_event *event)
+{
+    const struct netconfmsg *header = mnl_nlmsg_get_payload(message);
+    const struct nlattr *attribute;
+    bool is_forwarding = false;
+    bool is_of_all = false;
+
+    if (mnl_nlmsg_get_payload_len(message) < MNL_ALIGN(sizeof(*header)))
+        return false;
+    event->family = family_from_kernel(header->ncm_family);
+    mnl_attr_for_each(attribute, message, sizeof(*header))
+    {
+        if (mnl_attr_get_type(attribute) == NETCONFA_FORWARDING)
+            is_forwarding = true;
+        else if (mnl_attr_get_type(attribute) == NETCONFA_IFINDEX)
+            is_of_all = attribute_u32(attribute) == (uint32_t)NETCONFA_IFINDEX_ALL;
+    }
+    return event->family != 0 && is_forwarding && is_of_all;
+}
+
 bool event_parse(const struct nlmsghdr *message, struct netlink_event *event)
 {
     static const struct {
@@ -136,6 +158,7 @@ bool event_parse(const struct nlmsghdr *message, struct netlink_event *event)
         {RTM_DELROUTE, NETLINK_EVENT_ROUTE_GONE, parse_route},
         {RTM_NEWRULE, NETLINK_EVENT_RULE, parse_rule},
         {RTM_DELRULE, NETLINK_EVENT_RULE_GONE, parse_rule},
+        {RTM_NEWNETCONF, NETLINK_EVENT_FORWARDING, parse_forwarding},
     };
 
     for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {

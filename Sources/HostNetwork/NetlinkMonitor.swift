@@ -9,6 +9,8 @@ public struct NetlinkEvent: Equatable, Sendable {
         case address, addressGone
         case route, routeGone
         case rule, ruleGone
+        /// Whether the host forwards packets was set, for its `family`.
+        case forwarding
         /// Events were lost (ENOBUFS of netlink(7)): look at everything anew.
         case overflow
     }
@@ -69,6 +71,7 @@ extension NetlinkEvent.Kind {
         case NETLINK_EVENT_ROUTE_GONE: self = .routeGone
         case NETLINK_EVENT_RULE: self = .rule
         case NETLINK_EVENT_RULE_GONE: self = .ruleGone
+        case NETLINK_EVENT_FORWARDING: self = .forwarding
         case NETLINK_EVENT_OVERFLOW: self = .overflow
         default: return nil
         }

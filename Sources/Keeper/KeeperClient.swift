@@ -135,7 +135,15 @@ public struct KeeperClient: ~Copyable {
 
     private mutating func ask(_ request: inout [UInt8]) throws(KeeperFailure) -> ReceivedAnswer {
         let deadline = Host.monotonicMilliseconds() + Self.answerLimit
-        try write(request, deadline: deadline)
+        do throws(KeeperFailure) {
+            try write(request, deadline: deadline)
+        } catch {
+            // Who is not let in is told so before anything is read of it.
+            if let line = try? readLine(deadline: 0), let failure = try? parse(line).failure {
+                throw failure
+            }
+            throw error
+        }
         guard let line = try readLine(deadline: deadline) else {
             throw KeeperFailure(
                 .failed,

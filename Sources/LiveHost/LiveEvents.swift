@@ -53,6 +53,7 @@ extension LiveHost {
             guard ours == event.linkIndex else { return .pathsChanged }
             index = ours
             return .tunnelChanged
+        case .forwarding: return .tunnelChanged
         case .rule, .ruleGone:
             return event.protocolNumber == Netlink.ownProtocol ? .tunnelChanged : .pathsChanged
         default:

@@ -454,6 +454,23 @@ static void event_carries_link_table_protocol_and_port(void **state)
     assert_int_equal(event.protocol, NETLINK_OWN_PROTOCOL);
     assert_int_equal(event.port, 1337);
     assert_int_equal(event.family, 4);
+    /* RTM_NEWNETCONF is 80, NETCONFA_IFINDEX 1 with -1 for all, NETCONFA_FORWARDING 2. */
+    assert_true(event_parse(
+        message(&bytes, HEADER("24000000", "5000") "02 00 0000"
+                                                   "0800 0100 ffffffff 0800 0200 01000000"),
+        &event));
+    assert_int_equal(event.kind, NETLINK_EVENT_FORWARDING);
+    assert_int_equal(event.family, 4);
+    /* Of one link, or another setting (NETCONFA_RP_FILTER 3), or nothing at all. */
+    assert_false(event_parse(
+        message(&bytes, HEADER("24000000", "5000") "02 00 0000"
+                                                   "0800 0100 03000000 0800 0200 01000000"),
+        &event));
+    assert_false(event_parse(
+        message(&bytes, HEADER("24000000", "5000") "02 00 0000"
+                                                   "0800 0100 ffffffff 0800 0300 01000000"),
+        &event));
+    assert_false(event_parse(message(&bytes, HEADER("10000000", "5000")), &event));
     /* A neighbour (RTM_NEWNEIGH 28) is not told, nor what the routing cache holds. */
     assert_false(event_parse(
         message(&bytes, HEADER("1c000000", "1c00") "02 00 0000 03000000 0200 00 00"), &event));

@@ -185,13 +185,13 @@ expect_equal "with it" "$(seen "$O" 198.51.100.1 8600)" 198.51.100.9
 step "what others remove comes back"
 is_forwarded() { [[ $(seen "$O" 198.51.100.1 8443) == 198.51.100.9 ]]; }
 in_ns "$A" nft delete table inet "nexusguard-$WA"
-in_ns "$A" sysctl -qw net.ipv4.ip_forward=0
-in_ns "$A" ip link set "${P}oa" mtu 1499 # a change of the host: settings make no events
 wait_until 15 "the forward" is_forwarded
+in_ns "$A" sysctl -qw net.ipv4.ip_forward=0
+wait_until 15 "the leave to forward" is_forwarded
 in_ns "$B" nft flush ruleset
 in_ns "$B" sh -c 'ip rule flush; ip rule add pref 32766 table main'
 wait_until 15 "the answers" is_forwarded
-CHECKS=$((CHECKS + 2))
+CHECKS=$((CHECKS + 3))
 
 step "a keeper that is killed leaves all of it to the next"
 for ns in "$A" "$B"; do

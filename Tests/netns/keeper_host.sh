@@ -112,6 +112,13 @@ expect "an answer" grep -q "kept by process" "$WORK/status"
 nexusguard down "$WA" >"$WORK/down.log" 2>&1 && fail "down was accepted in the middle"
 expect "a change has to wait" grep -q "being changed by another request" "$WORK/down.log"
 expect "the command still runs" kill -0 "$UP"
+# One that waits for somebody keeps no other from its work (C63).
+SECOND=${P}2
+sed -e "s|^PostUp.*||; s|10.77.0.1/24, fd77::1/64|10.78.0.1/24|; s|^ListenPort.*|ListenPort = 51822|" \
+    -e 's|^AllowedIPs.*|AllowedIPs = 10.78.0.2/32|' "$FILE" >"$WORK/$SECOND.conf"
+chmod 600 "$WORK/$SECOND.conf"
+ask up "$WORK/$SECOND.conf"
+ask down "$SECOND"
 echo go >"$WORK/gate"
 wait "$UP" || fail "up: $(cat "$WORK/up.log")"
 CHECKS=$((CHECKS + 1))
@@ -126,7 +133,7 @@ import os, socket, sys
 os.chmod(sys.argv[1], 0o666)
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
 s = socket.socket(socket.AF_UNIX); s.settimeout(10); s.connect(sys.argv[1])
-s.sendall(b'{"schemaVersion":1,"verb":"status"}\n'); print(s.recv(4096).decode())
+print(s.recv(4096).decode()) # before it has asked for anything
 PYTHON
 expect "even where the mode is wrong" grep -q '"kind":"permission","exitCode":4' "$WORK/other"
 cat >"$WORK/false.py" <<'PYTHON'
@@ -174,11 +181,28 @@ reboot
 in_ns "$A" ip link set "$VA" down
 start_keeper
 wait_until 15 "the tunnel, without a network" has_link
+is_taken() { in_ns "$A" ip route get 203.0.113.9 | grep -q " dev $WA "; }
+wait_until 15 "its rules" is_taken
 in_ns "$A" ip link set "$VA" up
+in_ns "$A" ip route add default via 192.0.2.2
+expect "what is for the tunnel does not leave beside it, now that there is a way (C56)" is_taken
 is_up() { nexusguard status "$WA" | grep -q ": up"; }
 wait_until 15 "it to be up" is_up
 expect_equal "what it lacks" "$(nexusguard plan --masquerade "$FILE" 2>/dev/null)" ""
 expect "what was asked for beside the file" sh -c "ip netns exec $A nft list ruleset | grep -q masquerade"
+
+step "after a crash of all of it the host is not cut off, and the next start finds its way (C55)"
+kill -KILL "$KEEPER"
+wait "$KEEPER" 2>/dev/null || true
+in_ns "$A" ip link del "$WA"
+wait_until 10 "the engine's end" is_gone has_link
+expect "the table is left" sh -c "ip netns exec $A nft list tables | grep -q nexusguard-$WA"
+expect_ping "the other host is reached all the same" "$A" 192.0.2.2
+rm -f "/run/nexusguard/$WA".*
+start_keeper
+wait_until 15 "the tunnel" is_up
+expect_equal "what it lacks" "$(nexusguard plan --masquerade "$FILE" 2>/dev/null)" ""
+expect_equal "tables of ours" "$(in_ns "$A" nft list tables | grep -c nexusguard-)" 1
 
 step "a damaged file is told, never applied (C23)"
 reboot
