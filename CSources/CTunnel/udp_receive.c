@@ -99,17 +99,18 @@ static void read_source(struct endpoint *e, const struct cmsghdr *c)
 }
 
 /* socket(7), SO_TIMESTAMPNS: by the wall clock, which may have been set meanwhile. */
-static void read_arrival(struct udp_received *out, const struct cmsghdr *c)
+static void read_arrival(struct udp_received *out, const struct cmsghdr *c,
+                         const struct timespec *now)
 {
-    struct timespec arrival, now;
+    struct timespec arrival;
     memcpy(&arrival, CMSG_DATA(c), sizeof arrival);
-    clock_wall(&now);
     int64_t waited =
-        (now.tv_sec - arrival.tv_sec) * (int64_t)NSEC_PER_SEC + now.tv_nsec - arrival.tv_nsec;
+        (now->tv_sec - arrival.tv_sec) * (int64_t)NSEC_PER_SEC + now->tv_nsec - arrival.tv_nsec;
     out->waited_ns = waited > 0 ? (uint64_t)waited : 0;
 }
 
-static void read_control(struct udp_received *out, struct msghdr *header)
+static void read_control(struct udp_received *out, struct msghdr *header,
+                         const struct timespec *now)
 {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
         int value = 0;
@@ -127,7 +128,7 @@ static void read_control(struct udp_received *out, struct msghdr *header)
                 out->segment_size = (uint32_t)value;
         } else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_TIMESTAMPNS &&
                    size >= sizeof(struct timespec)) {
-            read_arrival(out, c);
+            read_arrival(out, c, now);
         } else {
             read_source(&out->from, c);
         }
@@ -136,7 +137,7 @@ static void read_control(struct udp_received *out, struct msghdr *header)
 
 /* False: nothing to pass on, and counted. */
 static bool read_message(struct udp_received *out, struct mmsghdr *message,
-                         struct counters *counters)
+                         const struct timespec *now, struct counters *counters)
 {
     struct msghdr *header = &message->msg_hdr;
     if (header->msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
@@ -161,7 +162,7 @@ static bool read_message(struct udp_received *out, struct mmsghdr *message,
         out->from.remote.v6 = *name;
         out->from.remote.v6.sin6_flowinfo = 0;
     }
-    read_control(out, header);
+    read_control(out, header, now);
     return true;
 }
 
@@ -183,9 +184,11 @@ int udp_receive(struct udp_socket *socket, struct udp_receiver *receiver, struct
         if (count < 0 && i == SKIPPED_ERRORS)
             return 0;
     }
+    struct timespec now;
     int kept = 0;
+    clock_wall(&now);
     for (int i = 0; i < count; i++)
-        if (read_message(&receiver->received[kept], &receiver->messages[i], counters))
+        if (read_message(&receiver->received[kept], &receiver->messages[i], &now, counters))
             kept++;
     return kept;
 }

@@ -156,7 +156,7 @@ static struct sim_datagram *copy_of(enum begin kind, uint8_t *room, size_t lengt
         bool before = r & 1;
         size_t changed = before ? variant_make(state, room, length) : length;
         struct sim_datagram *d = begin(kind, room, changed);
-        if (!before)
+        if (!before && d->length) /* nothing to seal, and no session */
             variant_edit(state, d->data, d->length);
         return d;
     }
