@@ -444,9 +444,9 @@ static void receive_message(struct thread *t, const struct handshake_message *m,
 {
     uint32_t type;
     memcpy(&type, m->bytes, sizeof type);
-    /* Its sender has begun anew by now: work for this one would come late, and make the next late
-     * too. More than a few thousand peers at once would never get out of that. */
-    if (now - m->arrived_ns >= REKEY_TIMEOUT && now > m->arrived_ns) {
+    /* Its sender begins anew before an answer is there: work for this one would be for nothing, and
+     * make the next late too. Thousands of peers at once would never get out of that. */
+    if (now > m->arrived_ns && now - m->arrived_ns >= STALE_HANDSHAKE) {
         count_drop(&t->counters, DROP_HANDSHAKE_STALE, 1);
         return;
     }

@@ -49,8 +49,9 @@
 
 #define MAX_STAGED_PACKETS    128                 /* per peer, oldest dropped first */
 #define MAX_STAGED_BYTES      (16u * 1024 * 1024) /* all peers together (pitfall 65) */
-#define MAX_QUEUED_HANDSHAKES 4096
-#define UNDER_LOAD_QUEUE      (MAX_QUEUED_HANDSHAKES / 8)
+#define MAX_QUEUED_HANDSHAKES 8192
+#define STALE_HANDSHAKE       (REKEY_TIMEOUT - NSEC_PER_SEC) /* its answer would come late */
+#define UNDER_LOAD_QUEUE      512
 #define UNDER_LOAD_HOLD       (1 * NSEC_PER_SEC)
 #define MAX_PEERS             (1u << 20)
 #define HANDSHAKE_TOS         0x88 /* AF41, ECN not capable */
