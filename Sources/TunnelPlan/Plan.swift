@@ -39,14 +39,15 @@ private struct Planner {
     private var removals: [Change] = []
 
     init(from: TunnelState?, to: DesiredTunnel) {
-        self.to = to.normalised
         if let from, to.backend == nil || to.backend == from.backend {
             createsLink = nil
             self.from = from
+            self.to = to.normalised
         } else {
             let kind = to.backend ?? .kernel
             createsLink = kind
             self.from = TunnelState(replacing: from, by: kind)
+            self.to = from.map { to.normalised.inheriting($0.device) } ?? to.normalised
         }
     }
 
@@ -227,6 +228,25 @@ extension DesiredTunnel {
         var result = self
         result.host.routes = []
         result.host.rules = []
+        return result
+    }
+}
+
+extension DesiredTunnel {
+    /// For a new device in the place of `old`: what is left as it is (C58) would be lost with it. So the
+    /// peers find it where it was, and it them, also those that have only ever called.
+    fileprivate func inheriting(_ old: DeviceSnapshot) -> DesiredTunnel {
+        var result = self
+        if device.privateKey == nil { result.device.privateKey = old.privateKey }
+        if device.listenPort ?? 0 == 0, old.listenPort != 0 {
+            result.device.listenPort = old.listenPort
+        }
+        if device.fwmark == nil, old.fwmark != 0 { result.device.fwmark = old.fwmark }
+        let learned = Dictionary(
+            old.peers.map { ($0.publicKey, $0.endpoint) }, uniquingKeysWith: { $1 })
+        for index in result.peers.indices where result.peers[index].endpoint == nil {
+            result.peers[index].endpoint = learned[result.peers[index].publicKey] ?? nil
+        }
         return result
     }
 }

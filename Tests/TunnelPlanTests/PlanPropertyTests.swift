@@ -74,7 +74,9 @@ private struct Step {
             let kept = step.replacesLink ? nil : step.before
             hold(
                 after.backend == step.wanted.backend ?? step.before?.backend ?? .kernel, "back-end")
-            expect(after.device, as: fresh.device, wanted: step.wanted.device, kept: kept?.device)
+            expect(
+                after.device, as: fresh.device, wanted: step.wanted.device,
+                kept: step.before?.device)
             expect(after, holds: fresh, kept: kept, step)
             hold(
                 plan(from: after, to: step.wanted, policy: step.policy) == [],
@@ -114,7 +116,11 @@ private struct Step {
                 expected.receivedBytes = before.receivedBytes
                 expected.sentBytes = before.sentBytes
             }
-            let isLeft = expected.endpoint == old[wanted.publicKey]?.endpoint
+            // A new device knows where peers were that have no endpoint of their own.
+            let learned = step.before?.device.peers.first { $0.publicKey == wanted.publicKey }
+            let isLeft =
+                expected.endpoint == old[wanted.publicKey]?.endpoint
+                || wanted.endpoint == nil && expected.endpoint == learned?.endpoint
             expected.endpoint = isLeft ? expected.endpoint : wanted.endpoint
             expected.presharedKey = wanted.presharedKey
             expected.keepalive = wanted.keepalive

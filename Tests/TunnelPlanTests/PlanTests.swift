@@ -313,4 +313,33 @@ private func desired(
         let other = wanted("192.0.2.2:51820", source: "vpn.example.net")
         #expect(policy.endpoint(for: other, having: live) == other.endpoint)
     }
+
+    @Test func case_C58_another_back_end_takes_over_what_is_left_as_it_is() throws {
+        let caller = peer(1, ["10.0.0.2/32"])
+        let server = peer(2, ["10.0.0.3/32"], endpoint: "192.0.2.1:51820")
+        let file = file(addresses: ["10.0.0.1/24"], caller, server)
+        var model = TunnelModel()
+        try model.apply(plan(from: nil, to: decide(file).tunnel!))
+        var before = try #require(model.state)
+        before.device.listenPort = 40000
+        before.device.fwmark = 7
+        for index in before.device.peers.indices {
+            before.device.peers[index].endpoint = endpoint("203.0.113.9:1024")
+        }
+        var wanted = decide(file).tunnel!
+        wanted.backend = .userspace
+        let changes = plan(from: before, to: wanted)
+        #expect(changes.first == .createLink(.userspace))
+        model = TunnelModel(before)
+        try model.apply(changes)
+        let device = try #require(model.state).device
+        #expect(device.listenPort == 40000)
+        #expect(device.fwmark == 7)
+        // Who only calls is known where it was; a configured endpoint is where to begin anew.
+        #expect(
+            device.peers.map(\.endpoint) == [
+                endpoint("203.0.113.9:1024"), endpoint("192.0.2.1:51820"),
+            ])
+        #expect(plan(from: model.state, to: wanted).isEmpty)
+    }
 }
