@@ -144,6 +144,7 @@ static ssize_t bench_readv(void *context, int fd, const struct iovec *iov, int c
         memset(p, 0, 40);
         memset(p + 40, 0x5a, length - 40);
         p[0] = 0x45;
+        p[1] = 3; /* CE: a device that is always full gets its marks, and loses nothing for it */
         p[2] = (uint8_t)(length >> 8);
         p[3] = (uint8_t)length;
         p[8] = 64;

@@ -9,7 +9,8 @@
 
 #include "offload.h"
 
-#define FLOW_QUEUE_FRAMES 16 /* 1 MB of super-packets; the device keeps the rest */
+/* 256 KB of super-packets: what stays in the second-level cache. The device keeps the rest. */
+#define FLOW_QUEUE_FRAMES 4
 
 struct queued_frame {
     struct queued_frame *next;

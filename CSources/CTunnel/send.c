@@ -377,7 +377,7 @@ bool send_batch(struct thread *t)
          * come far apart that look is left to poll(), which is due in any case. */
         if (packets == 1 && s->last_batch <= 1) {
             run_flush(t, now);
-            more = more && now - s->last_ns < LONE_GAP;
+            more = more && (!s->last_ns || now - s->last_ns < LONE_GAP);
             if (!more)
                 break;
         }
