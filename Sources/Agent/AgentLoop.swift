@@ -81,7 +81,8 @@ final class AgentLoop {
     var buffer = [UInt8](repeating: 0, count: 8192)
     private var sleepOffset: Int64
     private var wallOffset: Int64
-    private var heededAt: Moment = .min
+    /// A change of the network is heeded again from then on.
+    private var heedsAgainAt: Moment = 0
 
     init(
         _ options: AgentProgram.Options, lock: consuming FileLock, listener: consuming Listener,
@@ -180,8 +181,8 @@ final class AgentLoop {
         network?.drain()
         let moment = Host.bootMilliseconds()
         let isBad = state.control.fault != nil || state.tunnel.verdict == .dead
-        guard isBad, moment - heededAt > 5_000 else { return }
-        heededAt = moment
+        guard isBad, moment >= heedsAgainAt else { return }
+        heedsAgainAt = moment + 5_000
         awake("the network changed")
     }
 
