@@ -46,7 +46,8 @@ func helpText(_ verb: Verb) -> String {
 
 private let exitCodes = """
     0 ok, 1 failed, 2 usage, 3 not running, 4 no permission,
-                5 configuration invalid, 8 busy.
+                5 configuration invalid, 6 token refused, 7 device revoked,
+                8 busy, 69 hub does not answer.
     """
 
 private func table(_ rows: [(String, String)]) -> String {
