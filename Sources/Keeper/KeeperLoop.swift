@@ -25,28 +25,28 @@ struct KeeperLoop<Target: TunnelHost & ~Copyable>: ~Copyable {
         case done
     }
 
-    private let name: InterfaceName
+    let name: InterfaceName
     private let files: StateFiles
-    private let group: UInt32?
+    let group: UInt32?
     /// It began with the machine, or waits for whoever will ask; otherwise somebody is about to.
     private let waits: Bool
-    private var target: Target
-    private var listener: Listener
+    var target: Target
+    var listener: Listener
     private let signals: EndingSignals
     private let timer: BootTimer
-    private var reconciler: Reconciler
+    var reconciler: Reconciler
     private var written: Stored
 
-    private var sessions: [Session] = []
+    var sessions: [Session] = []
     /// Of a configuration, under way.
     private var commands: Commands?
-    private var nextRequest: RequestID = 1
-    private var poller = Poller()
-    private var buffer = [UInt8](repeating: 0, count: 65536)
-    private var mended: UInt64 = 0
-    private var lastWarning: String?
+    var nextRequest: RequestID = 1
+    var poller = Poller()
+    var buffer = [UInt8](repeating: 0, count: 65536)
+    var mended: UInt64 = 0
+    var lastWarning: String?
     private var isDone = false
-    private var acceptAgainAt: Int64 = 0
+    var acceptAgainAt: Int64 = 0
     /// The latest `dueAt` of the host that was obeyed.
     private var performedDue: Int64?
     private var sleepOffset: Int64
@@ -206,7 +206,7 @@ extension KeeperLoop where Target: ~Copyable {
             milliseconds: Host.bootMilliseconds(), wallSeconds: Host.wallClock().seconds)
     }
 
-    private mutating func handle(_ event: Reconciler.Event) {
+    mutating func handle(_ event: Reconciler.Event) {
         var events = [event]
         while !events.isEmpty {
             let actions = reconciler.handle(events.removeFirst(), at: now)
@@ -317,126 +317,6 @@ extension KeeperLoop where Target: ~Copyable {
         guard let session = sessions.first(where: { $0.request == id }) else { return }
         session.request = nil
         session.send(Reply.line(answer, name: name), now: Host.monotonicMilliseconds())
-    }
-}
-
-// MARK: clients
-
-extension KeeperLoop where Target: ~Copyable {
-    private mutating func accept() {
-        while true {
-            switch listener.accept() {
-            case .client(let descriptor): admit(descriptor)
-            case .none: return
-            case .exhausted:
-                guard closeLongestIdle() else {
-                    acceptAgainAt = Host.monotonicMilliseconds() + Self.exhaustionPause
-                    return
-                }
-            }
-        }
-    }
-
-    /// The socket's permissions are the first gate, this is the second (C96).
-    private mutating func admit(_ descriptor: consuming Descriptor) {
-        guard let peer = descriptor.localPeer else { return }
-        let now = Host.monotonicMilliseconds()
-        let isMember = group.map { peer.groups.contains($0) } ?? false
-        let session = Session(descriptor, peer: peer, now: now)
-        guard peer.isRoot || peer.isSelf || isMember else {
-            let failure = KeeperFailure(
-                .permission,
-                "user \(peer.user) may not speak to the keeper of \(name); run as root or as a "
-                    + "member of the group nexusguard")
-            session.send(Reply.line(.failure(failure), name: name), now: now)
-            return
-        }
-        if sessions.count >= Self.sessionLimit, !closeLongestIdle() { return }
-        sessions.append(session)
-    }
-
-    /// False: every client is in the middle of something.
-    private mutating func closeLongestIdle() -> Bool {
-        let idle = sessions.indices.filter { sessions[$0].isIdle }
-        guard
-            let victim = idle.min(by: { sessions[$0].lastActivity < sessions[$1].lastActivity })
-        else { return false }
-        sessions.remove(at: victim)
-        return true
-    }
-
-    private mutating func serve(firstEntry: Int) {
-        let now = Host.monotonicMilliseconds()
-        for (offset, session) in sessions.enumerated() where !session.isOver {
-            let entry = firstEntry + offset
-            if session.wantsWrite {
-                if poller.isWritable(entry) { session.flush(now: now) }
-            } else if session.wantsRead, poller.isReadable(entry) {
-                read(session, now: now)
-            }
-        }
-        sessions.removeAll {
-            $0.isOver || (!$0.isIdle && now - $0.lastActivity >= Self.stallLimit)
-        }
-    }
-
-    private mutating func read(_ session: Session, now: Int64) {
-        switch session.read(using: &buffer, now: now) {
-        case .none: return
-        case .tooLong:
-            let failure = KeeperFailure(
-                .configurationInvalid,
-                "a request is one line of less than \(requestLimit) bytes, and the next follows its "
-                    + "answer")
-            session.send(Reply.line(.failure(failure), name: name), now: now)
-            session.close()
-        case .line(let line):
-            do throws(KeeperFailure) {
-                try obey(try Request.parse(line), session)
-            } catch {
-                session.send(Reply.line(.failure(error), name: name), now: now)
-            }
-        }
-    }
-
-    private mutating func obey(_ request: Request, _ session: Session) throws(KeeperFailure) {
-        let id = nextRequest
-        nextRequest += 1
-        switch request {
-        case .status:
-            session.send(Reply.line(status(), name: name), now: Host.monotonicMilliseconds())
-        case .device:
-            let device = try target.device()
-            session.send(Reply.line(device), now: Host.monotonicMilliseconds())
-        case .events:
-            session.hearsEvents = true
-            session.send(
-                Reply.line(.confirmed, name: name), now: Host.monotonicMilliseconds())
-        case .confirm:
-            session.request = id
-            handle(.confirm(id))
-        case .down(let options):
-            session.request = id
-            handle(.down(id, options))
-        case .apply(var apply):
-            let options = apply.options
-            let (intent, warnings) = try apply.intent(
-                name: name, isRoot: session.peer.isRoot || session.peer.isSelf)
-            for warning in warnings { Log.write(.warning, warning) }
-            session.request = id
-            handle(.apply(id, intent, options))
-        }
-    }
-
-    private func status() -> KeeperStatus {
-        var status = KeeperStatus(phase: reconciler.phase, process: Host.processNumber)
-        if let deadline = reconciler.deadline {
-            status.confirmSeconds = UInt64(max(0, deadline - Host.bootMilliseconds()) / 1000)
-        }
-        status.unresolved = reconciler.unresolved.map(\.description)
-        status.mended = mended
-        status.lastWarning = lastWarning
-        return status
     }
 }
 
