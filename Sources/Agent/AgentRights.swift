@@ -30,6 +30,8 @@ enum AgentRights {
         do throws(HostError) {
             let listener = try Listener.open(path)
             if let group, User.isRoot { try HostFile.share(path, withGroup: group) }
+            // Whoever is a member may as well; who is not keeps it to itself.
+            if let group, !User.isRoot { try? HostFile.share(path, withGroup: group) }
             return listener
         } catch {
             throw AgentFailure(error)
