@@ -35,7 +35,7 @@ extension HubCore {
         return made
     }
 
-    private func configuration(of device: Device) -> WireGuardConfig {
+    private mutating func configuration(of device: Device) -> WireGuardConfig {
         let settings = model.settings
         var result = WireGuardConfig(
             deviceId: device.id, internalIp: joined(device.addresses.map { Prefix(alone: $0) }),
@@ -49,11 +49,10 @@ extension HubCore {
 
     /// What `device` sends to the hub: its own list, or the network's, or the pools and the networks
     /// behind the other devices.
-    private func routes(of device: Device) -> [Prefix] {
+    private mutating func routes(of device: Device) -> [Prefix] {
         if let routes = device.routes ?? model.settings.routes { return routes }
-        let networks = model.devices.values.lazy
-            .filter { $0.revoked == nil && $0.id != device.id }.flatMap(\.networks)
-        return model.settings.pools + networks.sorted { "\($0)" < "\($1)" }
+        return model.settings.pools
+            + allNetworks().lazy.filter { $0.deviceId != device.id }.map(\.prefix)
     }
 
     /// The text of a `WireGuardConfig`, sealed for `hwid`.

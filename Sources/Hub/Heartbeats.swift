@@ -45,28 +45,34 @@ extension HubCore {
         guard 1...64 ~= request.sessionId.utf8.count else {
             throw Refusal(.badRequest, "sessionId has 1 to 64 bytes", deviceId: device.id)
         }
-        let device = try confirm(device, at: now)
+        let device = try confirm(device, agentVersion: request.agentVersion, at: now)
         let isCurrent = try hear(request, of: device, at: now)
         var answer = answer(request, of: device, at: now)
         if isCurrent { answer.command = try handOut(device, at: now) }
         return answer
     }
 
-    /// The first heartbeat says that the answer to provision has arrived.
-    private mutating func confirm(_ device: Device, at now: Milliseconds) throws(Refusal) -> Device
-    {
-        guard device.confirmed == nil else { return device }
-        var device = device
-        device.confirmed = now
-        device.sealedKey = nil
-        try commit([
-            .device(device),
-            .log(
-                LogRecord(
-                    time: now, level: "info", tag: "enrol",
-                    message: "\(device.name) reports for the first time", deviceId: device.id)),
-        ])
-        return device
+    /// The first heartbeat says that the answer to provision has arrived. Of later ones only a new
+    /// version of the agent is written.
+    private mutating func confirm(
+        _ device: Device, agentVersion: String, at now: Milliseconds
+    ) throws(Refusal) -> Device {
+        var changed = device
+        changed.agentVersion = try line(agentVersion, "agentVersion")
+        var changes: [Change] = []
+        if device.confirmed == nil {
+            changed.confirmed = now
+            changed.sealedKey = nil
+            changes.append(
+                .log(
+                    LogRecord(
+                        time: now, level: "info", tag: "enrol",
+                        message: "\(device.name) reports for the first time",
+                        deviceId: device.id)))
+        }
+        guard changed != device else { return device }
+        try commit([.device(changed)] + changes)
+        return changed
     }
 
     /// Whether it is the one that is believed, and what it says if so.
@@ -120,10 +126,11 @@ extension LiveDevice {
         handshake = request.lastHandshake.map { $0.unixSeconds * 1000 }
         received = request.rxBytes
         sent = request.txBytes
-        configHash = request.configHash
-        forwardsHash = request.forwardsHash
-        rejectedHash = request.rejectedHash
-        rejectedCode = request.rejectedCode.map { String($0.prefix(64)) }
+        // Hashes are short too; what is longer is none of ours.
+        configHash = request.configHash.map { short($0, 128) }
+        forwardsHash = request.forwardsHash.map { short($0, 128) }
+        rejectedHash = request.rejectedHash.map { short($0, 128) }
+        rejectedCode = request.rejectedCode.map { short($0, 64) }
         // Codes are short words; what else comes is cut, for they are kept for every device.
         problems = (request.problems ?? []).prefix(16).map { code in
             String(
@@ -131,6 +138,12 @@ extension LiveDevice {
         }
         isUnwritten = true
     }
+}
+
+/// The first scalars: a character may have any number of them.
+private func short(_ text: String, _ limit: Int) -> String {
+    guard text.utf8.count > limit else { return text }
+    return String(String.UnicodeScalarView(text.unicodeScalars.prefix(limit)))
 }
 
 private func isCodeCharacter(_ scalar: Unicode.Scalar) -> Bool {

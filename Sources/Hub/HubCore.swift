@@ -61,6 +61,8 @@ struct HubCore: ~Copyable {
     var ownPorts = OwnPorts()
     /// One up with every change that concerns the configuration of all devices.
     private(set) var generation: UInt64 = 1
+    /// Behind which device which network is, by text; nil: to be made.
+    private var networks: [(deviceId: String, prefix: Prefix)]?
     /// Ids of the devices by name; nil: to be made.
     private var order: [String]?
 
@@ -119,6 +121,21 @@ extension HubCore {
     }
 }
 
+extension HubCore {
+    /// Networks behind devices, in an order that depends on nothing else: a list of all devices is
+    /// not gone through for each of them.
+    mutating func allNetworks() -> [(deviceId: String, prefix: Prefix)] {
+        if let networks { return networks }
+        var found: [(deviceId: String, prefix: Prefix)] = []
+        for device in model.devices.values where device.revoked == nil {
+            for prefix in device.networks { found.append((device.id, prefix)) }
+        }
+        found.sort { "\($0.prefix)" < "\($1.prefix)" }
+        networks = found
+        return found
+    }
+}
+
 // MARK: effects of changes
 
 extension HubCore {
@@ -139,7 +156,7 @@ extension HubCore {
         case .token(let token): tellOperators("token", token.id)
         case .alarm(let alarm): tellOperators("alarm", "\(alarm.id)")
         case .credential, .removeCredential, .quarantine, .endQuarantine, .account, .removeAccount,
-            .log:
+            .removeToken, .removeAlarm, .log:
             break
         }
     }
@@ -155,7 +172,9 @@ extension HubCore {
         {
             effects.isTunnelChanged = true
         }
-        if oldPeer?.networks ?? [] != newPeer?.networks ?? [], model.settings.routes == nil {
+        let isRouted = oldPeer?.networks ?? [] != newPeer?.networks ?? []
+        if isRouted { networks = nil }
+        if isRouted, model.settings.routes == nil {
             everyConfigurationChanged()
         } else if let old, let new, old.routes != new.routes || old.addresses != new.addresses {
             tell(id, .config)

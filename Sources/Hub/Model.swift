@@ -9,6 +9,7 @@ enum Change: Equatable, Sendable {
     /// With its credentials and forwards.
     case removeDevice(String)
     case token(EnrolToken)
+    case removeToken(String)
     case credential(Credential)
     case removeCredential(digest: String)
     case forward(ForwardRule)
@@ -17,6 +18,7 @@ enum Change: Equatable, Sendable {
     case quarantine(IPAddress, until: Milliseconds)
     case endQuarantine(IPAddress)
     case alarm(Alarm)
+    case removeAlarm(Int64)
     case account(OperatorAccount)
     case removeAccount(String)
     case log(LogRecord)
@@ -63,6 +65,8 @@ struct Model: Equatable, Sendable {
         case .token(let token):
             tokens[token.id] = token
             tokensByDigest[token.digest] = token.id
+        case .removeToken(let id):
+            if let old = tokens.removeValue(forKey: id) { tokensByDigest[old.digest] = nil }
         case .credential(let credential):
             credentials[credential.digest] = credential
             digestsByDevice[credential.deviceId, default: []].insert(credential.digest)
@@ -79,6 +83,7 @@ struct Model: Equatable, Sendable {
             quarantine[address] = nil
             release(address)
         case .alarm(let alarm): put(alarm)
+        case .removeAlarm(let id): alarms[id] = nil
         case .account(let account): accounts[account.name] = account
         case .removeAccount(let name): accounts[name] = nil
         case .log: break

@@ -43,6 +43,7 @@ final class Store {
         case .device(let device): try update("devices", Device.columns, device.values)
         case .removeDevice(let id): try delete("devices", "id", id)
         case .token(let token): try put("tokens", EnrolToken.columns, token.values)
+        case .removeToken(let id): try delete("tokens", "id", id)
         case .credential(let credential):
             try put("credentials", Credential.columns, credential.values)
         case .removeCredential(let digest): try delete("credentials", "digest", digest)
@@ -53,6 +54,7 @@ final class Store {
                 "quarantine", ["address", "until"], [.text("\(address)"), .integer(until)])
         case .endQuarantine(let address): try delete("quarantine", "address", "\(address)")
         case .alarm(let alarm): try put("alarms", Alarm.columns, alarm.values)
+        case .removeAlarm(let id): try delete("alarms", "id", .integer(id))
         case .account(let account): try put("accounts", OperatorAccount.columns, account.values)
         case .removeAccount(let name): try delete("accounts", "name", name)
         case .log(let record):
@@ -85,13 +87,14 @@ final class Store {
     }
 
     private func delete(_ table: String, _ key: String, _ value: String) throws(SQLiteError) {
-        try database.run("DELETE FROM \(table) WHERE \(key) = ?", [.text(value)])
+        try delete(table, key, .text(value))
+    }
+
+    private func delete(_ table: String, _ key: String, _ value: Value) throws(SQLiteError) {
+        try database.run("DELETE FROM \(table) WHERE \(key) = ?", [value])
     }
 
     // MARK: reading
-
-    /// Alarms that were cleared longer ago than this are not loaded.
-    private static let alarmsLoaded = 1000
 
     /// Everything, as it was written. Throws `StoreError` for rows that this program cannot have
     /// written.
@@ -102,10 +105,7 @@ final class Store {
         model.apply(try all("tokens", EnrolToken.init).map(Change.token))
         model.apply(try all("credentials", Credential.init).map(Change.credential))
         model.apply(try all("forwards", ForwardRule.init).map(Change.forward))
-        let recent =
-            "alarms WHERE cleared IS NULL OR id IN "
-            + "(SELECT id FROM alarms ORDER BY id DESC LIMIT \(Self.alarmsLoaded))"
-        model.apply(try all(recent, Alarm.init).map(Change.alarm))
+        model.apply(try all("alarms", Alarm.init).map(Change.alarm))
         model.apply(try all("accounts", OperatorAccount.init).map(Change.account))
         model.apply(
             try all("quarantine") { row in

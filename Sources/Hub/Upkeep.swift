@@ -10,6 +10,8 @@ let quarantineLength: Int64 = 24 * 3_600_000
 /// Void credentials and used tokens are remembered for so long, in milliseconds: who comes back with
 /// one is told what it was.
 private let remembrance: Int64 = 30 * 24 * 3_600_000
+/// Alarms that are over are remembered up to this number.
+private let alarmLimit = 2000
 /// A tunnel without a handshake for so long is down, in milliseconds: a session ends after 180 s
 /// (REJECT_AFTER_TIME of the WireGuard paper, section 6.1).
 private let handshakeLife: Int64 = 180_000
@@ -43,7 +45,21 @@ extension HubCore {
             guard let expires = credential.expires, expires + remembrance <= now else { continue }
             changes.append(.removeCredential(digest: credential.digest))
         }
-        return changes
+        for token in model.tokens.values {
+            guard let end = token.revoked ?? token.expires, end + remembrance <= now else {
+                continue
+            }
+            changes.append(.removeToken(token.id))
+        }
+        return changes + forgottenAlarms()
+    }
+
+    /// The oldest of those that are over.
+    private func forgottenAlarms() -> [Change] {
+        let excess = model.alarms.count - alarmLimit
+        guard excess > 0 else { return [] }
+        let over = model.alarms.values.filter { $0.cleared != nil }.map(\.id).sorted()
+        return over.prefix(excess).map { .removeAlarm($0) }
     }
 
     // MARK: alarms

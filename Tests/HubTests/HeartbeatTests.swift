@@ -97,6 +97,60 @@ struct HeartbeatTests {
         try test.expectStored()
     }
 
+    @Test func whatADeviceSaysIsCutToSize() throws {
+        let test = try TestHub()
+        let device = try test.enrol()
+        let long = String(repeating: "x", count: 100_000)
+        let answer = test.heartbeat(device) {
+            $0.configHash = long
+            $0.forwardsHash = long
+            $0.rejectedHash = long
+            $0.rejectedCode = long
+            $0.problems = Array(
+                repeating: "\n<b>" + String(repeating: "y", count: 200), count: 1000)
+        }
+        #expect(answer.status == 200)
+        let view = try test.view(device.id)
+        #expect(view.problems.count == 16)
+        #expect(view.problems.allSatisfy { $0.utf8.count <= 64 })
+        #expect(test.heartbeat(device) { $0.sessionId = long }.code == "bad_request")
+        #expect(test.heartbeat(device) { $0.agentVersion = long }.code == "bad_request")
+        let size = test.hub.withCore { "\($0.live[device.id]!)".utf8.count }
+        #expect(size < 8000)
+    }
+
+    @Test func aNewAgentIsShown() throws {
+        let test = try TestHub()
+        let device = try test.enrol()
+        #expect(test.heartbeat(device) { $0.agentVersion = "0.2.0" }.status == 200)
+        #expect(try test.view(device.id).agentVersion == "0.2.0")
+        try test.expectStored()
+    }
+
+    @Test func whatIsOverIsForgottenInTime() throws {
+        let test = try TestHub()
+        let device = try test.enrol()
+        _ = try test.makeToken { $0.lifeSeconds = 60 }
+        for _ in 0..<2010 {
+            for state in [DeviceState.failed, .connected] {
+                #expect(test.heartbeat(device) { $0.state = state }.status == 200)
+                try test.hub.upkeep()
+            }
+        }
+        let alarms = test.hub.withCore { $0.model.alarms.count }
+        #expect(alarms <= 2001)
+        try test.expectStored()
+        _ = test.send("POST", "/api/v1/device/token", bearer: device.token)
+        test.clock.advance(seconds: 40 * 24 * 3600)
+        try test.hub.upkeep()
+        let (tokens, credentials) = test.hub.withCore {
+            ($0.model.tokens.count, $0.model.credentials.count)
+        }
+        #expect(tokens == 1)
+        #expect(credentials == 1)
+        try test.expectStored()
+    }
+
     @Test func nothingIsAnsweredWithoutAToken() throws {
         let test = try TestHub()
         let answer = test.send("POST", "/api/v1/heartbeat")

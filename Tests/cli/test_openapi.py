@@ -35,7 +35,7 @@ def install():
                     [str(ENVIRONMENT / "bin" / "pip"), "install", "--quiet", "--timeout", "10",
                      "--retries", "1", f"schemathesis=={VERSION}"]):
         try:
-            result = subprocess.run(command, capture_output=True, timeout=240, check=False)
+            result = subprocess.run(command, capture_output=True, timeout=150, check=False)
         except subprocess.TimeoutExpired:
             return f"{command[0]}: took too long"
         if result.returncode != 0:
@@ -53,7 +53,7 @@ class Described(HubTest):
              "--max-examples", "15", "--seed", "1", "--no-shrink", "--warnings", "off",
              "--suppress-health-check", "all", "--request-timeout", "20",
              *[word for path in LEFT_OUT for word in ("--exclude-path", path)], *options],
-            capture_output=True, cwd=self.directory, timeout=280, check=False,
+            capture_output=True, cwd=self.directory, timeout=100, check=False,
             env={"PATH": os.environ["PATH"], "HOME": str(self.directory), "NO_COLOR": "1"})
         self.assertEqual(result.returncode, 0, (result.stdout + result.stderr).decode()[-8000:])
         self.assertIsNone(self.process.poll(), "the hub has ended")
