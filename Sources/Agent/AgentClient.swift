@@ -4,7 +4,7 @@ import HostProcess
 
 /// Asks the agent of this host, one request for each connection; each call waits for its answer.
 public struct AgentClient: Sendable {
-    public static let defaultSocket = "/run/nexusguard/agent.sock"
+    public static let defaultSocket = "/run/nexusguard/agent/agent.sock"
     private static let answerLimit = 4 << 20
 
     public let path: String

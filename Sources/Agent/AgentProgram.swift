@@ -67,6 +67,7 @@ public enum AgentProgram {
         let user = try AgentRights.user(options.user)
         options.group = Host.group(named: "nexusguard")
         try AgentRights.makeStateDirectory(options.stateDirectory, for: user)
+        try AgentRights.makeSocketDirectory(options.socketPath, for: user)
         let listener = try AgentRights.listener(options.socketPath, group: options.group)
         try AgentRights.giveUp(becoming: user)
         do throws(HostError) {

@@ -23,6 +23,14 @@ enum AgentRights {
         }
     }
 
+    static func makeSocketDirectory(_ path: String, for user: User?) throws(AgentFailure) {
+        do throws(HostError) {
+            try SocketDirectory.make(for: path, owner: user ?? User.current)
+        } catch {
+            throw AgentFailure(error)
+        }
+    }
+
     /// Its members may ask: the group of the keeper's socket.
     static func listener(
         _ path: String, group: UInt32?

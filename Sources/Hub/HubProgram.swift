@@ -22,7 +22,7 @@ public enum HubProgram {
         public var interface: InterfaceName
         public var listen = Listen.tls(address: "*", port: 8443, certificate: nil)
         /// For operators on this machine.
-        public var socketPath = "/run/nexusguard/hub.sock"
+        public var socketPath = "/run/nexusguard/hub/hub.sock"
         /// Its members may use the socket; where there is no such group, only this user and root.
         public var group = "nexusguard"
         public var keeperDirectory = "/run/nexusguard"

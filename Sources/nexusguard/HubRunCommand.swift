@@ -47,7 +47,8 @@ private func runHubProgram(_ invocation: Invocation) throws(Failure) -> UInt8 {
     options.listen = try listen(invocation)
     options.keeperDirectory = invocation.values["keeper-directory"] ?? options.keeperDirectory
     if User.isRoot, !invocation.has("keeper-directory") { try startKeeper(of: options.interface) }
-    try becomeHubUser(invocation, stateDirectory: options.stateDirectory)
+    try becomeHubUser(
+        invocation, stateDirectory: options.stateDirectory, socketPath: options.socketPath)
     do throws(HubError) {
         try HubProgram.run(options)
     } catch {
@@ -62,7 +63,9 @@ private func startKeeper(of name: InterfaceName) throws(Failure) {
 }
 
 /// What parses the network is not root: makes the state directory for the hub's user and becomes it.
-func becomeHubUser(_ invocation: Invocation, stateDirectory: String) throws(Failure) {
+func becomeHubUser(
+    _ invocation: Invocation, stateDirectory: String, socketPath: String? = nil
+) throws(Failure) {
     let name = invocation.values["user"] ?? "nexusguard"
     var user = User.current
     if User.isRoot {
@@ -79,6 +82,11 @@ func becomeHubUser(_ invocation: Invocation, stateDirectory: String) throws(Fail
         let isPermission = error.kind == .noPermission || error.kind == .notPrivate
         throw Failure(
             code: isPermission ? ExitCode.noPermission : ExitCode.failed, error.description)
+    }
+    if let socketPath {
+        try asking { () throws(HostError) in
+            try SocketDirectory.make(for: socketPath, owner: user)
+        }
     }
     // Who is not root has what its starter gave it on purpose, such as the right to a port below 1024.
     guard User.isRoot else { return }

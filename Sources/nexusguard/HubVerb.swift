@@ -71,5 +71,5 @@ let hubClientOptions = [
         help: "the hub's socket (default \(defaultHubSocket))"),
 ]
 
-let defaultHubSocket = "/run/nexusguard/hub.sock"
+let defaultHubSocket = "/run/nexusguard/hub/hub.sock"
 let defaultHubState = "/var/lib/nexusguard/hub"

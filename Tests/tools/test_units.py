@@ -75,15 +75,19 @@ class UnitTest(unittest.TestCase):
             self.assertLessEqual(codes, {int(code) for code in text.split()})
 
     def test_case_C96_nobody_but_root_owns_the_keepers_directories(self):
-        """A unit with RuntimeDirectory= and User= would give /run/nexusguard to that user."""
-        for unit in UNITS:
-            self.assertEqual(values(unit.name, "RuntimeDirectory"), [])
+        """RuntimeDirectory= gives the innermost directory to User= (systemd.exec(5))."""
+        directories = {unit.name: values(unit.name, "RuntimeDirectory") for unit in UNITS}
+        self.assertEqual({name: value for name, value in directories.items() if value}, {
+            "nexusguard-agent.service": ["nexusguard/agent"],
+            "nexusguard-hub.service": ["nexusguard/hub"]})
         lines = (SHARE / "tmpfiles.d" / "nexusguard.conf").read_text().splitlines()
         entries = {line.split()[1]: line.split()[2:5] for line in lines if line[:2] == "d "}
-        self.assertEqual(entries["/run/nexusguard"], ["1775", "root", "nexusguard"])
+        self.assertEqual(entries["/run/nexusguard"], ["0755", "root", "root"])
         self.assertEqual(entries["/var/lib/nexusguard/tunnels"], ["0700", "root", "root"])
         for role in ("agent", "hub"):
-            self.assertEqual(entries[f"/var/lib/nexusguard/{role}"], ["0700", "nexusguard"] + ["nexusguard"])
+            self.assertEqual(entries[f"/run/nexusguard/{role}"], ["0750", "nexusguard", "nexusguard"])
+            self.assertEqual(entries[f"/var/lib/nexusguard/{role}"],
+                             ["0700", "nexusguard", "nexusguard"])
             self.assertEqual(values(f"nexusguard-{role}.service", "User"), ["nexusguard"])
         self.assertEqual(values("nexusguard-agent.service", "CapabilityBoundingSet"), [""])
 
