@@ -36,8 +36,6 @@ hosts_begin "$P"
 host_add hub 192.0.2.1/24
 host_add site1 192.0.2.2/24
 host_add site2 192.0.2.3/24
-# As the package's tmpfiles.d has it.
-for host in hub site1 site2; do on "$host" install -d -m 1775 -g nexusguard /run/nexusguard; done
 
 fleet() { # HOST ARGUMENT…
     local host=$1
