@@ -192,7 +192,7 @@ enum netlink_event_kind {
     NETLINK_EVENT_RULE,
     NETLINK_EVENT_RULE_GONE,
     NETLINK_EVENT_FORWARDING, /* net.ipv4.ip_forward or net.ipv6.conf.all.forwarding was written */
-    NETLINK_EVENT_OVERFLOW, /* some were lost: look at everything anew */
+    NETLINK_EVENT_OVERFLOW,   /* some were lost: look at everything anew */
 };
 
 struct netlink_event {
