@@ -52,8 +52,14 @@ public struct ChildProcess: ~Copyable {
             ? .killed(signal: child.signal) : .exited(UInt8(clamping: child.exit_code))
     }
 
-    /// Ends it and what it started in its session, at once.
-    public func kill() { unsafe host_child_kill([child]) }
+    /// Ends it and what it started in its session, at once, and leaves no zombie.
+    public mutating func kill() {
+        unsafe host_child_kill([child])
+        _ = wait(milliseconds: Self.dyingLimit)
+    }
+
+    /// Milliseconds; only a process in the midst of a device's work takes longer after SIGKILL.
+    private static let dyingLimit: Int64 = 1000
 
     /// The first `limit` bytes of what it wrote to standard output and standard error so far, as
     /// text; without the white space at its end.

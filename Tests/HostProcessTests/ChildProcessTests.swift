@@ -65,6 +65,17 @@ import Testing
         #expect(child.wait(milliseconds: patience) == .killed(signal: SIGKILL))
     }
 
+    @Test func one_that_was_killed_leaves_no_zombie() throws {
+        var child = try shell("echo $$; exec sleep 1000", ["PATH=/usr/bin:/bin"])
+        var process = ""
+        while process.isEmpty {
+            #expect(child.wait(milliseconds: 1) == nil)
+            process = child.output()
+        }
+        child.kill()
+        #expect(!HostFile.exists("/proc/\(process)"))
+    }
+
     @Test func what_it_leaves_behind_does_not_hold_us_up() throws {
         // The grandchild keeps the output open: waiting for its end would take 1000 seconds.
         var child = try shell("sleep 1000 & echo $!", ["PATH=/usr/bin:/bin"])
