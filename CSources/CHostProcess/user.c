@@ -30,13 +30,18 @@ static int change_ids(const char *name, uid_t user, gid_t group)
     return 0;
 }
 
-/* Inheritable and ambient ones too, and those that a user id of 0 would have kept. */
+/* Inheritable and ambient ones too, and those that a user id of 0 would have kept. Where there are
+ * none nothing is asked for: a service's filter may refuse capset(2), as @privileged of
+ * systemd.exec(5) does. */
 static int clear_capabilities(void)
 {
-    cap_t none = cap_init();
-    if (!none)
-        return -errno;
-    int failure = cap_reset_ambient() < 0 || cap_set_proc(none) < 0 ? -errno : 0;
+    cap_t now = cap_get_proc(), none = cap_init();
+    int failure = now && none ? 0 : -errno;
+    /* An ambient one is permitted as well (capabilities(7)). */
+    if (!failure && cap_compare(now, none) != 0 &&
+        (cap_reset_ambient() < 0 || cap_set_proc(none) < 0))
+        failure = -errno;
+    cap_free(now);
     cap_free(none);
     return failure;
 }

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <pthread.h>
+#include <seccomp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,6 +109,27 @@ static void without_rights_there_is_nothing_to_do(void **state)
     assert_int_equal(in_child(twice), 0);
 }
 
+static int under_a_filter(void)
+{
+    char text[HOST_ERROR_CAPACITY];
+    if (host_become_user("nobody", NOBODY, NOBODY, text) != 0)
+        return 1;
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+    if (!filter || seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(capset), 0) < 0 ||
+        seccomp_load(filter) < 0)
+        return 2;
+    return host_become_user("", NOBODY, NOBODY, text) == 0 ? 0 : 3;
+}
+
+/* As a service whose SystemCallFilter= is without @privileged. */
+static void a_filter_that_refuses_capset_is_no_failure_without_rights(void **state)
+{
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    assert_int_equal(in_child(under_a_filter), 0);
+}
+
 static void *wait_forever(void *argument)
 {
     pause();
@@ -136,6 +158,7 @@ int main(void)
         cmocka_unit_test(every_right_of_root_is_gone),
         cmocka_unit_test(root_by_name_keeps_its_number_only),
         cmocka_unit_test(without_rights_there_is_nothing_to_do),
+        cmocka_unit_test(a_filter_that_refuses_capset_is_no_failure_without_rights),
         cmocka_unit_test(a_thread_that_would_keep_its_rights_is_noticed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -91,6 +91,12 @@ class UnitTest(unittest.TestCase):
             self.assertEqual(values(f"nexusguard-{role}.service", "User"), ["nexusguard"])
         self.assertEqual(values("nexusguard-agent.service", "CapabilityBoundingSet"), [""])
 
+    def test_case_C96_who_shares_a_socket_with_its_group_may_do_so(self):
+        """lchown(2) is in @chown, and that in @privileged (systemd-analyze syscall-filter)."""
+        for unit in ("nexusguard-agent.service", "nexusguard-hub.service"):
+            filters = values(unit, "SystemCallFilter")
+            self.assertLess(filters.index("~@privileged @resources"), filters.index("lchown"))
+
     def test_case_C43_networkd_is_told_to_leave_what_is_not_its_own(self):
         text = (SHARE / "systemd" / "networkd.conf.d" / "nexusguard.conf").read_text()
         self.assertIn("ManageForeignRoutingPolicyRules=no", text)
