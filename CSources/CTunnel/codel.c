@@ -56,7 +56,7 @@ bool codel_signal(struct codel *c, uint64_t wait_ns, bool last, uint64_t now_ns)
     }
     if (now_ns < c->next_ns)
         return false;
-    c->count++;
+    c->count += c->count < UINT32_MAX; /* after 0 there is no square root to divide by */
     c->next_ns = control_law(c->next_ns, c->count);
     return true;
 }

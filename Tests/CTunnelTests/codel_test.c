@@ -104,6 +104,19 @@ static void the_last_packet_gets_none(void **state)
         assert_false(codel_signal(&c, LONG_WAIT, true, now));
 }
 
+/* Days of overload must not end in a division by zero. */
+static void their_count_does_not_wrap(void **state)
+{
+    struct codel c = {0};
+    uint64_t now = START;
+    (void)state;
+    run(&c, &now, 3 * CODEL_INTERVAL, LONG_WAIT, NULL, 0);
+    assert_true(c.signalling);
+    c.count = UINT32_MAX;
+    assert_true(run(&c, &now, CODEL_INTERVAL, LONG_WAIT, NULL, 0) > 100);
+    assert_int_equal(c.count, UINT32_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -114,6 +127,7 @@ int main(void)
         cmocka_unit_test(soon_after_they_go_on_nearly_as_often),
         cmocka_unit_test(long_after_they_begin_anew),
         cmocka_unit_test(the_last_packet_gets_none),
+        cmocka_unit_test(their_count_does_not_wrap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
