@@ -59,9 +59,12 @@ extension HostFile {
         return names
     }
 
-    /// chmod(2).
+    /// Not of what a symbolic link leads to: whoever owns the directory could put one there, and have
+    /// root change any file (fchmodat(2)).
     public static func setPermissions(_ path: String, _ permissions: UInt32) throws(HostError) {
-        guard unsafe chmod(path, permissions) == 0 else { throw HostError(writing: path, errno) }
+        guard unsafe fchmodat(AT_FDCWD, path, permissions, AT_SYMLINK_NOFOLLOW) == 0 else {
+            throw HostError(writing: path, errno)
+        }
     }
 
     /// lchown(2): for root only.

@@ -68,9 +68,12 @@ extension Host {
 }
 
 extension HostFile {
-    /// Lets the members of `group` read and write what `path` names (0660).
+    /// Lets the members of `group` read and write what `path` names (0660), and never what a symbolic
+    /// link there leads to.
     public static func share(_ path: String, withGroup group: UInt32) throws(HostError) {
-        guard unsafe lchown(path, uid_t.max, group) == 0, unsafe chmod(path, 0o660) == 0 else {
+        guard unsafe lchown(path, uid_t.max, group) == 0,
+            unsafe fchmodat(AT_FDCWD, path, 0o660, AT_SYMLINK_NOFOLLOW) == 0
+        else {
             throw HostError(
                 errno: errno,
                 "cannot give \(path) to group \(group): \(textOfErrno(errno))")

@@ -40,6 +40,20 @@ private func read(_ path: String, limit: Int = 1 << 20) throws -> [UInt8] {
         unsafe rmdir(path)
     }
 
+    /// In a directory of somebody else's, a link could lead root to any file.
+    @Test func permissionsAreNotChangedBehindALink() throws {
+        let (file, link) = (directory.file("a"), directory.file("link"))
+        try HostFile.write([1], to: file, replacing: false)
+        #expect(unsafe symlink(file, link) == 0)
+        #expect(throws: HostError.self) { try HostFile.setPermissions(link, 0o644) }
+        #expect(throws: HostError.self) { try HostFile.share(link, withGroup: getegid()) }
+        #expect(try FileStatus.of(file)?.permissions == 0o600)
+        try HostFile.setPermissions(file, 0o640)
+        #expect(try FileStatus.of(file)?.permissions == 0o640)
+        try HostFile.share(file, withGroup: getegid())
+        #expect(try FileStatus.of(file)?.permissions == 0o660)
+    }
+
     @Test(arguments: [0, 1, 4095, 4096, 4097, 100_000]) func whatWasWrittenIsRead(
         length: Int
     ) throws {
