@@ -60,10 +60,16 @@ public final class SecretStore: Sendable {
 
 extension SecretStore {
     /// Keeps `bytes` (at most a MiB, erased by the caller) under `name`, in place of what had it:
-    /// after an error, or a failure of power, either the old or the new is there.
+    /// after an error, or a failure of power, either the old or the new is there. Throws `.other` for
+    /// more: how much there is may be for others to say, such as a hub.
     public func seal(_ name: String, _ bytes: [UInt8]) throws(StorageError) {
         precondition(isPlainName(name), "the program chooses the names of secrets")
-        precondition(bytes.count <= SealedFile.maximumLength)
+        guard bytes.count <= SealedFile.maximumLength else {
+            throw StorageError(
+                .other,
+                "cannot write \(path(name)): \(bytes.count) bytes are more than "
+                    + "\(SealedFile.maximumLength)")
+        }
         let content = SealedFile.seal(bytes, name: name, machine: machine, key: key)
         let file = name + Self.suffix
         let steps = FileOperation.replacement(of: file, with: content, draft: ".\(file).new")

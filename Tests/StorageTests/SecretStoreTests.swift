@@ -28,6 +28,15 @@ private let secret = Array("the private key of this device!!".utf8)
         return keys.file(name)
     }
 
+    /// A hub may send a configuration as large as it likes.
+    @Test func whatIsTooLongIsAnErrorAndKeepsWhatWasThere() throws {
+        let store = try store()
+        try store.seal("configuration", secret)
+        let long = [UInt8](repeating: 1, count: SealedFile.maximumLength + 1)
+        #expect(throws: StorageError.self) { try store.seal("configuration", long) }
+        #expect(try store.open("configuration") == secret)
+    }
+
     @Test func whatWasSealedOpensAgain() throws {
         let first = try store()
         #expect(try first.open("token") == nil)
