@@ -141,7 +141,10 @@ final class AgentLoop {
         let listenerEntry = poller.add(listener.descriptor)
         let firstSession = listenerEntry + 1
         for session in sessions {
-            poller.add(session.number, read: session.wantsRead, write: session.wantsWrite)
+            // One that waits for its answer and hangs up would wake this thread for ever (poll(2)).
+            let isHeard = session.wantsRead || session.wantsWrite
+            poller.add(
+                isHeard ? session.number : -1, read: session.wantsRead, write: session.wantsWrite)
         }
         poller.wait(milliseconds: sessions.isEmpty ? nil : AgentSession.patience)
         if poller.isReadable(signalEntry), signals.next() != nil { tell(.stop) }

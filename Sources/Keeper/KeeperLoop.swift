@@ -102,8 +102,11 @@ struct KeeperLoop<Target: TunnelHost & ~Copyable>: ~Copyable {
             let firstSession =
                 (hostEntries.last ?? commandEntry ?? watchEntry ?? listenerEntry) + 1
             for session in sessions {
+                // One that waits for commands and hangs up would wake this thread for ever (poll(2)).
+                let isHeard = session.wantsRead || session.wantsWrite
                 poller.add(
-                    session.number, read: session.wantsRead, write: session.wantsWrite)
+                    isHeard ? session.number : -1, read: session.wantsRead,
+                    write: session.wantsWrite)
             }
 
             poller.wait(milliseconds: timeout())
