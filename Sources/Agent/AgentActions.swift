@@ -46,7 +46,8 @@ extension AgentLoop {
             if found.deviceId != identity?.deviceId || found.token != identity?.token {
                 try adopt(found, store.configuration())
             }
-            return .loaded(loaded(found))
+            // What a full disk has kept from it is known here.
+            return .loaded(loaded(identity ?? found))
         } catch {
             return .loadFailed(code: error.code, reason: error.reason)
         }
@@ -118,22 +119,29 @@ extension AgentLoop {
         }
     }
 
-    /// On disk first: what is in memory was written.
-    func changeIdentity(_ change: (inout Identity) -> Void) {
-        guard var changed = identity, let store else { return }
+    /// On disk first: what is in memory was written. `isFact`: it is so already, at the hub or in the
+    /// tunnel, and a disk that is full must not make this program act as if it were not. Whether it
+    /// is on disk.
+    @discardableResult
+    func changeIdentity(isFact: Bool = false, _ change: (inout Identity) -> Void) -> Bool {
+        guard var changed = identity, let store else { return false }
         change(&changed)
         do throws(StoreFault) {
             try store.save(changed)
             identity = changed
+            return true
         } catch {
             log(.error, error.reason)
+            if isFact { identity = changed }
+            return false
         }
     }
 
     private func commit(_ revision: Revision) {
         guard case .usable(let usable)? = offers[revision], let store else { return }
         present = usable
-        offers = [:]
+        // What came meanwhile is applied next.
+        offers = offers.filter { $0.key == state.sync.wanted }
         do throws(StoreFault) {
             try store.save(usable.stored)
         } catch {
@@ -167,7 +175,9 @@ extension AgentLoop {
             return .applyFailed(
                 revision, choice, .postponed(reason: "there is no \(choice.rawValue) key"))
         }
-        let isChange = state.sync.applied != nil && state.sync.applied != revision
+        // After a start nothing is known to work, not even the current key.
+        let isChange =
+            state.sync.applied != nil && (state.sync.applied != revision || choice == .next)
         let (tunnel, mailbox, settings) = (tunnel, mailbox, options.settings)
         keeperWorker.submit {
             do throws(KeeperFailure) {
@@ -175,7 +185,7 @@ extension AgentLoop {
                     usable.config.configurationText(privateKey: key, settings: settings))
                 mailbox.post(.event(.applied(revision, choice)))
             } catch {
-                let fault = ApplyFault(error, isChange: isChange || choice == .next)
+                let fault = ApplyFault(error, isChange: isChange)
                 mailbox.post(.event(.applyFailed(revision, choice, fault)))
             }
         }

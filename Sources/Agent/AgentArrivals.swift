@@ -93,7 +93,7 @@ extension AgentLoop {
         case .failure(let fault): tell(.tokenRenewalFailed(fault))
         case .success(let token):
             let seconds = now.wallSeconds
-            changeIdentity {
+            changeIdentity(isFact: true) {
                 $0.token = token
                 $0.tokenIssued = seconds
             }
@@ -104,7 +104,7 @@ extension AgentLoop {
     private func rotationAnswered(_ fault: ControlFault?, _ from: Int) {
         guard from == epoch else { return tell(.keyRefused(fault ?? otherIdentity)) }
         if let fault { return tell(.keyRefused(fault)) }
-        changeIdentity { $0.isNextKeyAccepted = true }
+        changeIdentity(isFact: true) { $0.isNextKeyAccepted = true }
         tell(.keyAccepted)
     }
 

@@ -59,6 +59,8 @@ public struct AgentState: Equatable, Sendable {
     var isHeartbeatUnderWay = false
     var isApplyUnderWay = false
     var isRenewalUnderWay = false
+    /// A new handshake is to be made once the keeper has answered.
+    var isResetWanted = false
     var exitCode: UInt8 = 0
     var random: SplitMix
     var loadBackoff = Backoff(base: 5_000)

@@ -58,9 +58,7 @@ extension AgentState {
         _ command: HeartbeatNews.Command, _ now: Now
     ) -> [AgentAction] {
         switch command {
-        case .reset:
-            liveness.reset()
-            return sync.applied == nil ? [] : [.resetHandshake]
+        case .reset: return reset()
         case .reprovision:
             hasToken = true
             return phase == .provision ? [] : provision(now)
@@ -153,9 +151,7 @@ extension AgentState {
 
     private mutating func returnToOldKey(_ now: Now) -> [AgentAction] {
         let said = AgentAction.say(
-            .warning,
-            "the new key had no handshake in \(Rotation.trialSpan / 1000) s; the old one is used on"
-        )
+            .warning, "the new key had no handshake in time; the old one is used on")
         guard let revision = sync.wanted ?? sync.applied else { return [said] }
         return [said, .dropNextKey] + apply(revision, now)
     }

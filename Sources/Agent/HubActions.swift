@@ -103,11 +103,11 @@ extension AgentLoop {
             return .keyRefused(notReady)
         }
         let key = SecretKey.generate()
-        changeIdentity {
+        let isStored = changeIdentity {
             $0.nextPrivateKey = SecretText(key)
             $0.isNextKeyAccepted = false
         }
-        guard self.identity?.nextPrivateKey != nil else { return .keyRefused(notReady) }
+        guard isStored else { return .keyRefused(notReady) }
         let body = Wire.encode(RotateRequest(publicKey: key.publicKey.base64))
         let (mailbox, epoch, id) = (mailbox, epoch, identity.deviceId)
         controlWorker.submit {
@@ -122,7 +122,7 @@ extension AgentLoop {
     }
 
     func keepNextKey() {
-        changeIdentity {
+        changeIdentity(isFact: true) {
             guard let next = $0.nextPrivateKey else { return }
             $0.privateKey = next
             $0.nextPrivateKey = nil
@@ -132,7 +132,7 @@ extension AgentLoop {
 
     func dropNextKey() {
         guard identity?.nextPrivateKey != nil else { return }
-        changeIdentity {
+        changeIdentity(isFact: true) {
             $0.nextPrivateKey = nil
             $0.isNextKeyAccepted = false
         }

@@ -24,12 +24,18 @@ public struct Rotation: Equatable, Sendable {
 
     /// How long the new key may take for its first handshake. Milliseconds.
     public static let trialSpan: Int64 = 30_000
+    /// The same after a start: the tunnel may have the new key, and a session that is as old as
+    /// REKEY_AFTER_TIME of the WireGuard paper (section 6.1) allows, or so quiet that only a probe
+    /// brings the next one. The hub goes by its first handshake. Milliseconds.
+    public static let resumedTrialSpan: Int64 = 240_000
 
     public private(set) var step = Step.none
-    /// The handshake that was the latest before the switch, in seconds since 1970, and the time of
-    /// the switch: what is not newer proves nothing.
+    /// The handshake that was the latest before the keeper was asked for the switch, in seconds since
+    /// 1970, and the time of the asking: what is not newer proves nothing. The first handshake may
+    /// come before the keeper has answered.
     private var handshakeBefore: Int64?
-    private var switchedAt: Int64 = 0
+    private var askedAt: Int64 = 0
+    private var isResumed = false
 
     public init() {}
 
@@ -57,23 +63,33 @@ public struct Rotation: Equatable, Sendable {
     mutating func accepted() -> Bool {
         guard step == .asking else { return false }
         step = .switching
+        isResumed = false
         return true
     }
 
     mutating func refused() { if step == .asking { step = .none } }
 
     /// A start with a key that the hub had accepted and that was not proved: it is tried again.
-    mutating func resume() { step = .switching }
+    mutating func resume() {
+        step = .switching
+        isResumed = true
+    }
+
+    /// The keeper is about to be asked for `key`.
+    mutating func asked(wallSeconds: Int64, lastHandshake: Int64?) {
+        guard step == .switching else { return }
+        handshakeBefore = lastHandshake
+        askedAt = wallSeconds
+    }
+
+    /// A time of before says nothing now; that a handshake is another one still does.
+    mutating func clockWasSet() { askedAt = 0 }
 
     /// The keeper has done what it was asked.
-    mutating func applied(
-        _ key: KeyChoice, at now: Moment, wallSeconds: Int64, lastHandshake: Int64?
-    ) {
+    mutating func applied(_ key: KeyChoice, at now: Moment) {
         switch (step, key) {
         case (.switching, .next):
-            step = .trying(until: now + Self.trialSpan)
-            handshakeBefore = lastHandshake
-            switchedAt = wallSeconds
+            step = .trying(until: now + (isResumed ? Self.resumedTrialSpan : Self.trialSpan))
         case (.returning, .current): step = .none
         default: break
         }
@@ -85,7 +101,7 @@ public struct Rotation: Equatable, Sendable {
     /// True: the new key is proved.
     mutating func noted(lastHandshake: Int64?) -> Bool {
         guard case .trying = step, let lastHandshake, lastHandshake != handshakeBefore,
-            lastHandshake >= switchedAt
+            lastHandshake >= askedAt
         else { return false }
         step = .none
         return true

@@ -55,6 +55,7 @@ extension AgentState {
         case .awoke(let reason): return awoke(reason, now)
         case .clockSet:
             liveness.reset()
+            rotation.clockWasSet()
             return judge(now)
         case .unenrolled: return unenrolled(now)
         case .takenDown, .takeDownFailed: return []
@@ -157,6 +158,8 @@ extension AgentState {
     ) -> [AgentAction] {
         isEnrolled = true
         hasToken = false
+        // It has one key.
+        rotation = Rotation()
         reason = nil
         provisionBackoff.succeeded()
         control.answered(at: now.moment)
@@ -202,6 +205,7 @@ extension AgentState {
         applyAt = nil
         // One that failed is called so until it is up.
         if tunnel.standing == .none || tunnel.standing == .down { stand(.applying, nil, now) }
+        rotation.asked(wallSeconds: now.wallSeconds, lastHandshake: lastReading?.lastHandshake)
         return [.apply(revision, rotation.key)]
     }
 
@@ -212,14 +216,25 @@ extension AgentState {
         applyBackoff.succeeded()
         let wasOther = sync.applied != revision
         sync.succeeded(revision)
-        rotation.applied(
-            key, at: now.moment, wallSeconds: now.wallSeconds,
-            lastHandshake: lastReading?.lastHandshake)
+        rotation.applied(key, at: now.moment)
         stand(.up, nil, now)
-        if let next = pendingRevision { return apply(next, now) }
+        let commits: [AgentAction] = wasOther ? [.commit(revision)] : []
+        if let next = pendingRevision { return commits + apply(next, now) }
         if phase == .tunnelUp || phase == .tunnelRebuild { enter(.heartbeat, now) }
         if wasOther { schedule.hurry(at: now.moment) }
-        return wasOther ? [.commit(revision)] : []
+        return commits + takeReset()
+    }
+
+    /// Behind what is being applied, or it would bring back what was before that.
+    mutating func reset() -> [AgentAction] {
+        liveness.reset()
+        isResetWanted = sync.applied != nil
+        return isApplyUnderWay ? [] : takeReset()
+    }
+
+    private mutating func takeReset() -> [AgentAction] {
+        defer { isResetWanted = false }
+        return isResetWanted ? [.resetHandshake] : []
     }
 
     /// What has to be applied although no new revision came, or one that came while another was
@@ -249,15 +264,21 @@ extension AgentState {
         _ rejection: Rejection, _ key: KeyChoice, _ now: Now
     ) -> [AgentAction] {
         let said = AgentAction.say(.error, rejection.reason)
-        if key == .next {
+        if key == .next, rotation.step == .switching {
             rotation.switchFailed()
-            return [said, .dropNextKey]
+            // It may have been the key alone.
+            let next = sync.wanted.map { apply($0, now) } ?? takeReset()
+            return [said, .dropNextKey] + next
         }
         sync.rejected(rejection)
         if tunnel.standing != .up { stand(.failed, rejection.reason, now) }
         if phase == .tunnelUp || phase == .tunnelRebuild { enter(.heartbeat, now) }
         schedule.hurry(at: now.moment)
-        return [said]
+        // The way back to the old key waited for this answer.
+        if rotation.step == .returning, let applied = sync.applied {
+            return [said] + apply(applied, now)
+        }
+        return [said] + takeReset()
     }
 }
 

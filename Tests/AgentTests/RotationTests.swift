@@ -75,6 +75,78 @@ import Testing
         #expect(!bench.tell(.answered(order)).contains(.askRotation))
     }
 
+    /// Handshakes are counted in whole seconds; the hub goes by the first one.
+    @Test func case_C72_a_handshake_before_the_keeper_has_answered_proves_the_key() throws {
+        var bench = try ordered()
+        bench.tell(.keyAccepted)
+        let handshake = bench.now.wallSeconds
+        bench.pass(1_500)
+        bench.tell(.applied(first, .next))
+        #expect(
+            bench.tell(bench.reading(handshake: handshake, received: 93, sent: 150))
+                .contains(.keepNextKey))
+    }
+
+    @Test func case_C72_a_clock_that_was_set_back_does_not_hide_the_handshake() throws {
+        var bench = try switched()
+        bench.wallOffset -= 3_600
+        bench.tell(.clockSet)
+        bench.pass(2_000)
+        #expect(
+            bench.tell(bench.reading(handshake: bench.now.wallSeconds, received: 93, sent: 150))
+                .contains(.keepNextKey))
+    }
+
+    @Test func a_configuration_that_is_rejected_during_the_trial_costs_no_key() throws {
+        var bench = try switched()
+        bench.tell(.answered(news(second, offer: true)))
+        let rejected = ApplyFault.rejected(code: "taken", reason: "taken")
+        #expect(!bench.tell(.applyFailed(second, .next, rejected)).contains(.dropNextKey))
+        #expect(bench.state.sync.rejection?.revision == second)
+        bench.pass(2_000)
+        #expect(
+            bench.tell(bench.reading(handshake: bench.now.wallSeconds, received: 93, sent: 150))
+                .contains(.keepNextKey))
+    }
+
+    @Test func a_key_that_the_keeper_rejects_leaves_the_configuration_to_the_old_one() throws {
+        var bench = try ordered()
+        bench.tell(.keyAccepted)
+        bench.tell(.answered(news(second, offer: true)))
+        let rejected = ApplyFault.rejected(code: "taken", reason: "taken")
+        let actions = bench.tell(.applyFailed(first, .next, rejected))
+        #expect(actions.contains(.dropNextKey))
+        #expect(actions.applies == [.apply(second, .current)])
+    }
+
+    /// The session that proved it may be two minutes old (REKEY_AFTER_TIME).
+    @Test func case_C72_a_start_waits_for_the_next_handshake_of_a_key_in_use() {
+        var bench = Bench()
+        bench.tell(.started)
+        var loaded = loaded(first)
+        loaded.hasNextKey = true
+        bench.tell(.loaded(loaded))
+        let before = bench.now.wallSeconds - 5
+        bench.tell(.applied(first, .next))
+        for _ in 0..<23 {
+            bench.pass(5_000)
+            bench.tell(.due)
+            bench.tell(bench.reading(handshake: before, received: 92, sent: 148))
+        }
+        #expect(!bench.actions.contains(.dropNextKey))
+        #expect(
+            bench.tell(bench.reading(handshake: bench.now.wallSeconds, received: 92, sent: 148))
+                .contains(.keepNextKey))
+    }
+
+    @Test func a_new_identity_begins_without_the_keys_of_the_old_one() throws {
+        var bench = try ordered()
+        bench.tell(.keyAccepted)
+        bench.tell(.provisioned(second, intervalSeconds: nil))
+        #expect(
+            bench.tell(.applied(first, .next)).applies == [.apply(second, .current)])
+    }
+
     @Test func a_start_in_the_middle_tries_the_accepted_key_again() {
         var bench = Bench()
         bench.tell(.started)

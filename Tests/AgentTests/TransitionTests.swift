@@ -102,10 +102,27 @@ import Testing
         bench.tell(.answered(news(second, offer: true)))
         try bench.toHeartbeat()
         #expect(bench.tell(.answered(news(third, offer: true))).applies.isEmpty)
-        #expect(bench.tell(.applied(second, .current)).applies == [.apply(third, .current)])
+        #expect(
+            bench.tell(.applied(second, .current))
+                == [.commit(second), .apply(third, .current)])
         bench.tell(.applied(third, .current))
         #expect(bench.state.sync.applied == third)
         #expect(bench.state.phase == .heartbeat)
+    }
+
+    /// It is made of the configuration that was committed: before that, of the one before.
+    @Test func a_new_handshake_waits_for_the_configuration_that_came_with_it() throws {
+        var bench = Bench.running()
+        try bench.toHeartbeat()
+        var both = news(second, offer: true)
+        both.command = .reset
+        #expect(!bench.tell(.answered(both)).contains(.resetHandshake))
+        #expect(
+            bench.tell(.applied(second, .current)) == [.commit(second), .resetHandshake])
+        try bench.toHeartbeat()
+        var alone = news(second)
+        alone.command = .reset
+        #expect(bench.tell(.answered(alone)).contains(.resetHandshake))
     }
 
     @Test func a_keeper_that_is_away_is_asked_until_it_answers() {
