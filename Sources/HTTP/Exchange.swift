@@ -15,6 +15,10 @@ final class Exchange {
     private var refusal: Int?
     private var reserved = 0
 
+    /// Bytes of a body that is taken however many others are there: a few clients that send much, and
+    /// slowly, do not keep out the many that send little.
+    private static let smallBody = 4096
+
     init(_ connection: ServerConnection) { self.connection = connection }
 
     /// At the end of the head. A body that says it is too long is refused before it comes.
@@ -75,7 +79,7 @@ final class Exchange {
     private func reserve(_ count: Int, _ core: ServerCore) -> Bool {
         let (_, total) = core.bodyBytes.wrappingAdd(count, ordering: .relaxed)
         reserved += count
-        return total <= core.options.bodiesLimit
+        return total <= core.options.bodiesLimit || received <= Self.smallBody
     }
 
     private func release(_ core: ServerCore) {

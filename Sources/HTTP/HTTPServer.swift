@@ -20,7 +20,8 @@ public final class HTTPServer: Sendable {
         public var listen: Listen
         /// Bytes of one request's body; more is answered with 413.
         public var bodyLimit = 1 << 20
-        /// Bytes of all bodies being received; more is answered with 503.
+        /// Bytes of all bodies being received; more is answered with 503, but for bodies of at most
+        /// 4 KiB.
         public var bodiesLimit = 64 << 20
         /// Bytes of the head of a request, as far as its fields go; more is answered with 431.
         public var headLimit = 32 << 10
