@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/capability.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static int drop_bounding_set(void)
@@ -76,4 +77,19 @@ int host_become_user(const char *name, uid_t user, gid_t group, char *error_text
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return failed("no_new_privs", -errno, error_text);
     return 0;
+}
+
+/* Alone it forbids core files and pipes too (core(5)); a unit may refuse setrlimit(2). */
+int host_forbid_dumps(void)
+{
+    return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ? -errno : 0;
+}
+
+void host_raise_file_limit(unsigned long wanted)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted)
+        return;
+    limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
 }

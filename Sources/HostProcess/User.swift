@@ -31,3 +31,18 @@ public struct User: Equatable, Sendable {
         }
     }
 }
+
+extension Host {
+    /// No core dumps of this process, and no debugger: for those that hold secrets and do not
+    /// `become` a user, which forbids them too.
+    public static func forbidDumps() throws(HostError) {
+        let status = host_forbid_dumps()
+        guard status == 0 else {
+            throw HostError(
+                errno: -status, "cannot forbid core dumps: \(textOfErrno(-status))")
+        }
+    }
+
+    /// Lets this process have `wanted` open files, or as many as its hard limit allows.
+    public static func raiseFileLimit(to wanted: UInt) { host_raise_file_limit(wanted) }
+}

@@ -42,6 +42,9 @@ public enum HubProgram {
     /// Returns after a signal. Call it before any thread exists.
     public static func run(_ options: Options) throws(HubError) {
         Log.open(.standardError, program: "nexusguard", subject: "hub")
+        // Its connections, event streams among them, and its own. 1024 are usual, which one address
+        // may have.
+        Host.raiseFileLimit(to: UInt(connectionLimit) + 1024)
         let manager = ServiceManager()
         let signals = try hosting { () throws(HostError) in try EndingSignals(hangupEnds: true) }
         let running = try Running(options)
@@ -248,11 +251,14 @@ private func givenCertificate(
     return (certificate.bytes, secret)
 }
 
+/// Of the control server.
+private let connectionLimit = 8192
+
 private func controlOptions(_ listen: HTTPServer.Listen) -> HTTPServer.Options {
     var options = HTTPServer.Options(listen)
     // Many devices may stand behind one address.
     options.addressLimit = 1024
-    options.connectionLimit = 8192
+    options.connectionLimit = connectionLimit
     return options
 }
 

@@ -89,7 +89,7 @@ func becomeHubUser(
         }
     }
     // Who is not root has what its starter gave it on purpose, such as the right to a port below 1024.
-    guard User.isRoot else { return }
+    guard User.isRoot else { return try asking { () throws(HostError) in try Host.forbidDumps() } }
     try asking { () throws(HostError) in try user.become() }
 }
 
