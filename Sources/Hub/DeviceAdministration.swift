@@ -164,6 +164,7 @@ extension HubCore {
             }
         }
         if settings.pools != model.settings.pools { try checkPools(settings.pools) }
+        if settings.listenPort != model.settings.listenPort { try checkPort(settings.listenPort) }
         guard settings != model.settings else { return settings }
         try commit([
             .settings(settings),
@@ -173,6 +174,13 @@ extension HubCore {
                     .joined(separator: ", "), by: actor, at: now),
         ])
         return settings
+    }
+
+    /// A forward of the hub's own port would lead the handshakes of all devices to one of them.
+    private func checkPort(_ port: UInt16) throws(Refusal) {
+        let rules = model.forwards.values.filter { $0.transport == .udp && $0.ports.contains(port) }
+        guard let rule = rules.min(by: { $0.id < $1.id }) else { return }
+        throw Refusal(.conflict, "UDP port \(port) is forwarded: \(rule.summary)")
     }
 
     /// A device keeps its address for life: a pool stays as long as one is in it.

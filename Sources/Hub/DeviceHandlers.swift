@@ -42,6 +42,13 @@ extension Hub {
             let id = try hub.deviceId(call)
             let stream = EventStream()
             hub.streams.add(stream, device: id)
+            do throws(Refusal) {
+                // It may have ended meanwhile, and its streams with it.
+                _ = try hub.locked { (core) throws(Refusal) in try core.caller(id) }
+            } catch {
+                stream.close()
+                throw error
+            }
             return .events(stream)
         },
         Route("POST", DeviceCall.unenroll.path, .device) { (hub, call) throws(Refusal) in

@@ -48,7 +48,8 @@ extension HubCore {
         let device = try confirm(device, agentVersion: request.agentVersion, at: now)
         let isCurrent = try hear(request, of: device, at: now)
         var answer = answer(request, of: device, at: now)
-        if isCurrent { answer.command = try handOut(device, at: now) }
+        // One that cannot be marked as handed out waits for the next heartbeat.
+        if isCurrent { answer.command = try? handOut(device, at: now) }
         return answer
     }
 
@@ -71,8 +72,18 @@ extension HubCore {
                         deviceId: device.id)))
         }
         guard changed != device else { return device }
-        try commit([.device(changed)] + changes)
-        return changed
+        if device.confirmed == nil {
+            try commit([.device(changed)] + changes)
+            return changed
+        }
+        // A report counts for more than the version in it: not for that is it refused.
+        guard deviceWrites.fail(device.id, at: now) == nil else { return device }
+        do throws(Refusal) {
+            try commit([.device(changed)])
+            return changed
+        } catch {
+            return device
+        }
     }
 
     /// Whether it is the one that is believed, and what it says if so.
@@ -130,12 +141,8 @@ extension LiveDevice {
         configHash = request.configHash.map { short($0, 128) }
         forwardsHash = request.forwardsHash.map { short($0, 128) }
         rejectedHash = request.rejectedHash.map { short($0, 128) }
-        rejectedCode = request.rejectedCode.map { short($0, 64) }
-        // Codes are short words; what else comes is cut, for they are kept for every device.
-        problems = (request.problems ?? []).prefix(16).map { code in
-            String(
-                code.unicodeScalars.prefix(64).filter { isCodeCharacter($0) }.map(Character.init))
-        }
+        rejectedCode = request.rejectedCode.map { word($0) }
+        problems = (request.problems ?? []).prefix(16).map { word($0) }
         isUnwritten = true
     }
 }
@@ -144,6 +151,12 @@ extension LiveDevice {
 private func short(_ text: String, _ limit: Int) -> String {
     guard text.utf8.count > limit else { return text }
     return String(String.UnicodeScalarView(text.unicodeScalars.prefix(limit)))
+}
+
+/// Codes are short words; what else comes is cut, for they are kept for every device and shown on
+/// terminals.
+private func word(_ code: String) -> String {
+    String(code.unicodeScalars.prefix(64).filter { isCodeCharacter($0) }.map(Character.init))
 }
 
 private func isCodeCharacter(_ scalar: Unicode.Scalar) -> Bool {

@@ -65,6 +65,7 @@ public final class Hub: Sendable {
         if effects.isTunnelChanged { isTunnelDirty.store(true, ordering: .releasing) }
         // One change may say the same thing twice.
         for note in Set(effects.deviceEvents) { streams.tell(note.deviceId, note.event) }
+        for id in effects.endedDevices { streams.close(device: id) }
         for note in Set(effects.operatorEvents) { streams.tellOperators(note) }
     }
 
@@ -115,8 +116,8 @@ extension Hub {
     /// Alarms, rests of addresses, old rows. About once a second.
     func upkeep() throws(Refusal) {
         let now = now
+        defer { streams.forgetClosed(at: now) }
         try locked { (core) throws(Refusal) in try core.upkeep(at: now) }
-        streams.forgetClosed()
     }
 
     /// Writes what devices have reported, through a connection of its own: no request waits.

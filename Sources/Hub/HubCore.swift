@@ -23,6 +23,8 @@ struct Effects: Equatable {
     /// Peers or forwards are others now.
     var isTunnelChanged = false
     var deviceEvents: [DeviceNote] = []
+    /// Revoked or gone.
+    var endedDevices: [String] = []
     var operatorEvents: [OperatorNote] = []
 
     struct DeviceNote: Hashable {
@@ -56,6 +58,8 @@ struct HubCore: ~Copyable {
     var live: [String: LiveDevice] = [:]
     var tokenFailures = TokenBuckets()
     var bearerFailures = TokenBuckets()
+    /// What devices have written to disk and log as often as they ask, by their ids.
+    var deviceWrites = TokenBuckets(burst: 32, rate: 1.0 / 30)
     var effects = Effects()
     var keeper = KeeperReport()
     var ownPorts = OwnPorts()
@@ -96,6 +100,15 @@ struct HubCore: ~Copyable {
         let before = changes.map { previous($0) }
         model.apply(changes)
         for (change, before) in zip(changes, before) { note(change, before: before) }
+    }
+
+    /// Before a change that `device` may ask for again and again: it shall not fill the log, nor hold
+    /// up the others by what it has written.
+    mutating func limitWrites(of device: String, at now: Milliseconds) throws(Refusal) {
+        guard let seconds = deviceWrites.fail(device, at: now) else { return }
+        throw Refusal(
+            .tooManyRequests, "the device asks for too many changes", deviceId: device,
+            retryAfter: seconds)
     }
 
     private func previous(_ change: Change) -> Device? {
@@ -181,6 +194,7 @@ extension HubCore {
         }
         if new?.command != nil, new?.command != old?.command { tell(id, .command) }
         if let new, new.revoked != nil, old?.revoked == nil { tell(id, .command) }
+        if oldPeer != nil, newPeer == nil { effects.endedDevices.append(id) }
     }
 
     private mutating func noteForward(_ device: String?, _ id: String) {

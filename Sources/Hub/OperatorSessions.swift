@@ -28,6 +28,12 @@ final class OperatorSessions: Sendable {
         _ name: String, password: [UInt8], account: OperatorAccount?, from source: String,
         at now: Milliseconds
     ) throws(Refusal) -> (BearerToken, expires: Milliseconds) {
+        // Unlike a token a password can be guessed: the limit holds for the right one as well, or it
+        // would only hide the wrong ones.
+        let place = rateLimitKey(source)
+        if let seconds = state.withLock({ $0.failures.wait(place, at: now) }) {
+            throw Refusal(.tooManyRequests, "too many wrong logins", retryAfter: seconds)
+        }
         guard !isChecking.exchange(true, ordering: .acquiring) else {
             throw Refusal(.tooManyRequests, "another login is being checked", retryAfter: 1)
         }
@@ -35,7 +41,7 @@ final class OperatorSessions: Sendable {
         // A name that does not exist takes as long as a wrong password.
         let isRight = PasswordHash.verify(password, account?.passwordHash ?? Self.nobody)
         guard isRight, account != nil else {
-            let wait = state.withLock { $0.failures.fail(rateLimitKey(source), at: now) }
+            let wait = state.withLock { $0.failures.fail(place, at: now) }
             if let wait {
                 throw Refusal(.tooManyRequests, "too many wrong logins", retryAfter: wait)
             }
@@ -57,22 +63,24 @@ final class OperatorSessions: Sendable {
 
     /// The operator's name; nil: no session.
     func name(of authorization: String?, at now: Milliseconds) -> String? {
-        guard let text = bearerText(authorization), let token = SecretText(text).bearerToken else {
-            return nil
-        }
-        return state.withLock { state in
-            guard let session = state.sessions[token.digest], session.expires > now else {
-                return nil
-            }
+        Self.key(of: authorization).flatMap { name(ofKey: $0, at: now) }
+    }
+
+    func name(ofKey key: String, at now: Milliseconds) -> String? {
+        state.withLock { state in
+            guard let session = state.sessions[key], session.expires > now else { return nil }
             return session.name
         }
     }
 
     func logOut(_ authorization: String?) {
-        guard let text = bearerText(authorization), let token = SecretText(text).bearerToken else {
-            return
-        }
-        state.withLock { $0.sessions[token.digest] = nil }
+        guard let key = Self.key(of: authorization) else { return }
+        state.withLock { $0.sessions[key] = nil }
+    }
+
+    /// What a session is known by here, which is no secret; nil: no token at all.
+    static func key(of authorization: String?) -> String? {
+        bearerText(authorization).flatMap { SecretText($0).bearerToken?.digest }
     }
 
     /// After the account is gone or has another password.

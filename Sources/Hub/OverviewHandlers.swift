@@ -54,9 +54,9 @@ extension Hub {
             }
             return .json(Page(items: items, total: items.count, offset: 0))
         },
-        Route("GET", admin + "/events", .administrator) { (hub, _) throws(Refusal) in
+        Route("GET", admin + "/events", .administrator) { (hub, call) throws(Refusal) in
             let stream = EventStream()
-            guard hub.streams.addOperator(stream) else {
+            guard hub.streams.addOperator(stream, while: hub.staysAdministrator(call)) else {
                 throw Refusal(.unavailable, "too many listen already", retryAfter: 10)
             }
             return .events(stream)

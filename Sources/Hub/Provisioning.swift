@@ -23,6 +23,7 @@ extension HubCore {
                 retryAfter: 60)
         }
         let claim = try claim(token, hwid: request.hwid, at: now)
+        if case .again(let known) = claim { try limitWrites(of: known.id, at: now) }
         var device = try self.device(claim, token, details, at: now)
         let privateKey = try setKey(of: &device, request.publicKey)
         let bearer = BearerToken.generate()
@@ -33,7 +34,7 @@ extension HubCore {
 
     // MARK: the token
 
-    /// A token that may enrol. Only what is no token at all counts as a failure of `source`.
+    /// A token that there is, expired or not. Only what is no token at all counts as a failure of `source`.
     private mutating func enrolToken(
         _ text: SecretText, from source: String, at now: Milliseconds
     ) throws(Refusal) -> EnrolToken {
@@ -47,9 +48,6 @@ extension HubCore {
                     retryAfter: seconds)
             }
             throw Refusal(.tokenRefused, "the token is unknown or revoked; ask for a new one")
-        }
-        if let expires = token.expires, expires <= now {
-            throw Refusal(.tokenExpired, "the token has expired; ask for a new one")
         }
         return token
     }
@@ -67,13 +65,18 @@ extension HubCore {
         _ token: EnrolToken, hwid: String, at now: Milliseconds
     ) throws(Refusal) -> Claim {
         let known = (model.devicesByHardware[hwid] ?? []).compactMap { model.devices[$0] }
+        let own = known.first { $0.tokenId == token.id && $0.revoked == nil }
+        // What the token has bought already: neither its own end nor that of a twin takes it away.
+        if let own, own.confirmed == nil, now - own.provisioned <= provisionWindow {
+            return .again(own)
+        }
+        if let expires = token.expires, expires <= now {
+            throw Refusal(.tokenExpired, "the token has expired; ask for a new one")
+        }
         if let gone = known.first(where: { $0.revoked != nil }), token.deviceId == nil {
             throw Refusal(.revoked, "this machine was revoked", deviceId: gone.id)
         }
-        if let device = known.first(where: { $0.tokenId == token.id && $0.revoked == nil }) {
-            if device.confirmed == nil, now - device.provisioned <= provisionWindow {
-                return .again(device)
-            }
+        if let device = own {
             throw Refusal(
                 .tokenRefused, "the token is used up for this machine", deviceId: device.id)
         }
@@ -114,7 +117,10 @@ extension HubCore {
     ) throws(Refusal) -> Device {
         var device: Device
         switch claim {
-        case .again(let known): device = known
+        case .again(let known):
+            device = known
+            // The key that comes now may be the one it had offered: one peer for each key.
+            device.rotation = nil
         case .bound(let known):
             device = known
             device.provisioned = now
@@ -195,13 +201,7 @@ extension HubCore {
         _ device: Device, token: EnrolToken, _ claim: Claim, digest: String, from source: String,
         at now: Milliseconds
     ) -> [Change] {
-        var changes: [Change] = [.device(device)]
-        // Void from now on, but remembered for what they were.
-        for old in (model.digestsByDevice[device.id] ?? []).sorted() {
-            guard var credential = model.credentials[old] else { continue }
-            credential.expires = min(credential.expires ?? now, now)
-            changes.append(.credential(credential))
-        }
+        var changes = [Change.device(device)] + endCredentials(of: device.id, at: now)
         changes.append(
             .credential(Credential(digest: digest, deviceId: device.id, created: now)))
         var what = "asked again"

@@ -11,6 +11,9 @@ import WireGuard
 private let offerLife: Int64 = 10 * 60_000
 /// How long the former token lives after a renewal, in milliseconds.
 private let tokenOverlap: Int64 = 10 * 60_000
+/// Former tokens of a device that are remembered. `deviceWrites` lets it have fewer within
+/// `tokenOverlap`, so that none of these is still good.
+private let formerTokenLimit = 64
 
 extension HubCore {
     /// May be repeated with the same key.
@@ -22,6 +25,7 @@ extension HubCore {
         if let rotation = device.rotation, rotation.phase == .offered, rotation.otherKey == key {
             return
         }
+        try limitWrites(of: device.id, at: now)
         var changed = device
         changed.rotation = Rotation(otherKey: key, phase: .offered, since: now)
         try commit([
@@ -37,19 +41,29 @@ extension HubCore {
     mutating func renewToken(
         of device: Device, at now: Milliseconds
     ) throws(Refusal) -> TokenAnswer {
+        try limitWrites(of: device.id, at: now)
         let bearer = BearerToken.generate()
-        var changes: [Change] = [
-            .credential(Credential(digest: bearer.digest, deviceId: device.id, created: now))
-        ]
-        for digest in (model.digestsByDevice[device.id] ?? []).sorted() {
-            guard var credential = model.credentials[digest] else { continue }
-            let end = now + tokenOverlap
-            guard credential.expires ?? .max > end else { continue }
-            credential.expires = end
-            changes.append(.credential(credential))
-        }
-        try commit(changes)
+        let new = Credential(digest: bearer.digest, deviceId: device.id, created: now)
+        try commit([.credential(new)] + endCredentials(of: device.id, at: now + tokenOverlap))
         return TokenAnswer(deviceToken: SecretText(bearer))
+    }
+
+    /// All tokens of the device are void from `end` on. They are remembered for what they were, the
+    /// oldest of very many excepted.
+    func endCredentials(of id: String, at end: Milliseconds) -> [Change] {
+        let newestFirst = (model.digestsByDevice[id] ?? []).compactMap { model.credentials[$0] }
+            .sorted { ($0.created, $0.digest) > ($1.created, $1.digest) }
+        var changes: [Change] = []
+        for (index, credential) in newestFirst.enumerated() {
+            if index >= formerTokenLimit {
+                changes.append(.removeCredential(digest: credential.digest))
+            } else if credential.expires ?? .max > end {
+                var ended = credential
+                ended.expires = end
+                changes.append(.credential(ended))
+            }
+        }
+        return changes
     }
 
     /// The device leaves; its address rests for a while.

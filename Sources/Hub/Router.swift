@@ -97,6 +97,13 @@ extension Hub {
         }
         return name
     }
+
+    /// Whether who asks is still an administrator later on.
+    func staysAdministrator(_ call: Call) -> @Sendable (Milliseconds) -> Bool {
+        if case .unix = call.request.origin { return { _ in true } }
+        let key = OperatorSessions.key(of: call.request.headers["Authorization"]) ?? ""
+        return { [sessions] now in sessions.name(ofKey: key, at: now) != nil }
+    }
 }
 
 extension HTTPResponse {

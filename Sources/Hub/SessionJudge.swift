@@ -40,7 +40,7 @@ struct SessionJudge: Equatable, Sendable {
     /// Index into `tracks` of the one that is believed.
     private var current = 0
     private var lastHeard = ""
-    /// When a session came back after another one had been heard.
+    /// When a session came back after another one had been heard; the last `returnLimit` times.
     private var returns: [Milliseconds] = []
 
     init() {}
@@ -49,6 +49,7 @@ struct SessionJudge: Equatable, Sendable {
     var mark: SessionMark? { tracks.isEmpty ? nil : tracks[current].mark }
     var isContested: Bool { returns.count >= Self.returnLimit }
     var trackCount: Int { tracks.count }
+    var returnCount: Int { returns.count }
 
     /// `quiet`: milliseconds after which a session that says nothing is taken for ended.
     mutating func hear(_ mark: SessionMark, at now: Milliseconds, quiet: Int64) -> Verdict {
@@ -57,7 +58,10 @@ struct SessionJudge: Equatable, Sendable {
         guard let index = tracks.firstIndex(where: { $0.mark.session == mark.session }) else {
             return meet(mark, at: now, quiet: quiet)
         }
-        if lastHeard != mark.session { returns.append(now) }
+        if lastHeard != mark.session {
+            // Older ones decide nothing.
+            returns = Array(returns.suffix(Self.returnLimit - 1)) + [now]
+        }
         let isNewer = mark.sequence > tracks[index].mark.sequence
         tracks[index].lastSeen = now
         if isNewer { tracks[index].mark = mark }

@@ -26,12 +26,18 @@ final class Store {
         }
         writtenLogs += changes.count
         // Now and then is enough, and cheaper.
-        if writtenLogs >= 1000 {
-            writtenLogs = 0
+        if writtenLogs >= 1000 { forgetLogs() }
+    }
+
+    /// `changes` are kept by now: that there is no room to tidy up makes no failure of it. The next
+    /// write tries again.
+    private func forgetLogs() {
+        do throws(SQLiteError) {
             try database.run(
                 "DELETE FROM log WHERE id <= (SELECT max(id) FROM log) - ?",
                 [.integer(Int64(Self.logLimit))])
-        }
+            writtenLogs = 0
+        } catch {}
     }
 
     private func write(_ change: Change) throws(SQLiteError) {

@@ -20,7 +20,11 @@ final class Streams: Sendable {
 
     private struct Open {
         var devices: [String: [any EventSink]] = [:]
-        var operators: [any EventSink] = []
+        var operators: [Listener] = []
+    }
+    private struct Listener {
+        var stream: any EventSink
+        var isWelcome: @Sendable (Milliseconds) -> Bool
     }
     private let open = Mutex(Open())
 
@@ -35,12 +39,14 @@ final class Streams: Sendable {
         for stream in excess { stream.close() }
     }
 
-    /// False: there are too many.
-    func addOperator(_ stream: any EventSink) -> Bool {
+    /// False: there are too many. `isWelcome` is asked now and then, and the stream ends with it.
+    func addOperator(
+        _ stream: any EventSink, while isWelcome: @escaping @Sendable (Milliseconds) -> Bool
+    ) -> Bool {
         open.withLock { open in
-            open.operators.removeAll { $0.isClosed }
+            open.operators.removeAll { $0.stream.isClosed }
             guard open.operators.count < Self.forOperators else { return false }
-            open.operators.append(stream)
+            open.operators.append(Listener(stream: stream, isWelcome: isWelcome))
             return true
         }
     }
@@ -51,15 +57,25 @@ final class Streams: Sendable {
     }
 
     func tellOperators(_ note: Effects.OperatorNote) {
-        let list = open.withLock { $0.operators }
+        let list = open.withLock { $0.operators.map(\.stream) }
         guard !list.isEmpty else { return }
         let data = String(decoding: Wire.encode(OperatorEvent(id: note.id)), as: UTF8.self)
         for stream in list { stream.send(event: note.kind, data: data) }
     }
 
-    func forgetClosed() {
+    /// Ends those of `device`, after what they were told.
+    func close(device: String) {
+        let list = open.withLock { $0.devices.removeValue(forKey: device) ?? [] }
+        for stream in list { stream.close() }
+    }
+
+    /// Ends those of operators who may listen no longer, and forgets what is closed.
+    func forgetClosed(at now: Milliseconds) {
+        for listener in open.withLock({ $0.operators }) where !listener.isWelcome(now) {
+            listener.stream.close()
+        }
         open.withLock { open in
-            open.operators.removeAll { $0.isClosed }
+            open.operators.removeAll { $0.stream.isClosed }
             for (device, list) in open.devices {
                 let rest = list.filter { !$0.isClosed }
                 open.devices[device] = rest.isEmpty ? nil : rest
@@ -70,7 +86,7 @@ final class Streams: Sendable {
     func close() {
         let all = open.withLock { open in
             defer { open = Open() }
-            return open.operators + open.devices.values.joined()
+            return open.operators.map(\.stream) + open.devices.values.joined()
         }
         for stream in all { stream.close() }
     }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import WireGuard
 
-/// Limits failures by where they come from. Only failures take from a bucket and only they are
-/// refused by an empty one, so nobody is locked out by others behind the same address.
+/// Limits failures by where they come from. Only failures take from a bucket and, unless `wait` is
+/// asked first, only they are refused by an empty one, so nobody is locked out by others behind the
+/// same address.
 struct TokenBuckets: Sendable {
     /// Failures at once.
     let burst: Double
@@ -32,9 +33,19 @@ struct TokenBuckets: Sendable {
         bucket.level = min(burst, bucket.level + rate * elapsed(bucket, now))
         bucket.filled = now
         defer { buckets[source] = bucket }
-        guard bucket.level >= 1 else { return max(1, Int((1 - bucket.level) / rate) + 1) }
+        if let seconds = wait(bucket.level) { return seconds }
         bucket.level -= 1
         return nil
+    }
+
+    /// As `fail`, and nothing is taken.
+    func wait(_ source: String, at now: Milliseconds) -> Int? {
+        guard let bucket = buckets[source] else { return nil }
+        return wait(bucket.level + rate * elapsed(bucket, now))
+    }
+
+    private func wait(_ level: Double) -> Int? {
+        level >= 1 ? nil : max(1, Int((1 - level) / rate) + 1)
     }
 
     private func elapsed(_ bucket: Bucket, _ now: Milliseconds) -> Double {

@@ -153,6 +153,16 @@ struct AdminTests {
         let statuses = (0..<6).map { _ in test.send("POST", path, wrong).status }
         #expect(statuses == [401, 401, 401, 401, 401, 429])
         #expect(test.send("POST", path, wrong, from: "192.0.2.9").status == 401)
+        // Whoever guesses does not learn by the status which one was right.
+        let request = OperatorRequest(name: "ada", password: SecretText("correct horse battery"))
+        #expect(test.operate("POST", "/operators", request).status == 201)
+        let right = LoginRequest(name: "ada", password: SecretText("correct horse battery"))
+        let limited = test.send("POST", path, right)
+        #expect(limited.status == 429)
+        #expect(limited.headers["Retry-After"] != nil)
+        #expect(test.send("POST", path, right, from: "192.0.2.9").status == 200)
+        test.clock.advance(seconds: 11)
+        #expect(test.send("POST", path, right).status == 200)
     }
 
     @Test func whatWasDoneIsInTheLog() throws {

@@ -97,6 +97,14 @@ struct ForwardTests {
         #expect(test.operate("PUT", "/forwards/other", request).status == 404)
     }
 
+    @Test func theHubsPortIsNotPutWhereAForwardIs() throws {
+        let test = try TestHub()
+        let device = try test.enrol()
+        #expect(try test.forward(device, port: 9000) { $0.protocol = "udp" }.status == 201)
+        #expect(test.operate("PATCH", "/settings", ["listenPort": "9000"]).status == 409)
+        #expect(test.operate("PATCH", "/settings", ["listenPort": "9001"]).status == 200)
+    }
+
     @Test func aDisabledForwardIsNobodysButItsPortIsTaken() throws {
         let test = try TestHub()
         let device = try test.enrol()

@@ -113,6 +113,13 @@ struct HeartbeatTests {
         let view = try test.view(device.id)
         #expect(view.problems.count == 16)
         #expect(view.problems.allSatisfy { $0.utf8.count <= 64 })
+        // An escape sequence for the operator's terminal.
+        let escape = test.heartbeat(device) {
+            $0.rejectedHash = "h"
+            $0.rejectedCode = "\u{1B}]0;bad_code\u{07}"
+        }
+        #expect(escape.status == 200)
+        #expect(try test.view(device.id).rejectedCode == "0bad_code")
         #expect(test.heartbeat(device) { $0.sessionId = long }.code == "bad_request")
         #expect(test.heartbeat(device) { $0.agentVersion = long }.code == "bad_request")
         let size = test.hub.withCore { "\($0.live[device.id]!)".utf8.count }

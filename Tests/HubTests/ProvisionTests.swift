@@ -42,6 +42,16 @@ struct ProvisionTests {
         try test.expectStored()
     }
 
+    @Test func case_C72_aLostAnswerMayBeAskedForAfterTheTokensEnd() throws {
+        let test = try TestHub()
+        let token = try test.makeToken { $0.lifeSeconds = 60 }
+        let first = try test.provision(token).decoded(ProvisionAnswer.self)
+        test.clock.advance(seconds: 61)
+        #expect(try test.provision(token).decoded(ProvisionAnswer.self).deviceId == first.deviceId)
+        #expect(test.provision(token, hwid: hwid(2)).code == "token_expired")
+        try test.expectStored()
+    }
+
     @Test func aTokenIsUsedUpWithTheFirstHeartbeat() throws {
         let test = try TestHub()
         let token = try test.makeToken { $0.maximumUses = 0 }

@@ -113,6 +113,53 @@ struct EventTests {
         #expect(stream.events.count > 3)
     }
 
+    @Test func anOfferedKeyThatComesAgainIsOnePeer() throws {
+        let test = try TestHub()
+        let token = try test.makeToken()
+        let answer = try test.provision(token).decoded(ProvisionAnswer.self)
+        let key = SecretKey.generate().publicKey
+        let request = RotateRequest(publicKey: key.base64)
+        let offered = test.send(
+            "POST", "/api/v1/device/rotate", request, bearer: answer.deviceToken.exposed)
+        #expect(offered.status == 200)
+        #expect(test.provision(token, key: key).status == 200)
+        let peers = test.hub.withCore { $0.desiredConfiguration().peers.map(\.publicKey) }
+        #expect(peers == [key])
+        try test.expectStored()
+    }
+
+    @Test func whoIsRevokedOrLeavesHearsNoMore() throws {
+        let test = try TestHub()
+        let (one, two) = (try test.enrol(1), try test.enrol(2))
+        let streams = [EventList(), EventList()]
+        test.hub.streams.add(streams[0], device: one.id)
+        test.hub.streams.add(streams[1], device: two.id)
+        #expect(test.operate("POST", "/devices/\(one.id)/revoke").status == 204)
+        #expect(streams.map(\.isClosed) == [true, false])
+        #expect(streams[0].events == ["command"])
+        #expect(test.send("POST", "/api/v1/unenroll", bearer: two.token).status == 204)
+        #expect(streams[1].isClosed)
+    }
+
+    @Test func anOperatorThatIsGoneHearsNoMore() throws {
+        let test = try TestHub()
+        let request = OperatorRequest(name: "ada", password: SecretText("correct horse battery"))
+        #expect(test.operate("POST", "/operators", request).status == 201)
+        let session = try test.send(
+            "POST", "/api/v1/admin/login",
+            LoginRequest(name: request.name, password: request.password)
+        ).decoded(LoginAnswer.self).session.exposed
+        let streams = [
+            try #require(test.send("GET", "/api/v1/admin/events", bearer: session).stream),
+            try #require(test.operate("GET", "/events").stream),
+        ]
+        try test.hub.upkeep()
+        #expect(streams.map(\.isClosed) == [false, false])
+        #expect(test.operate("DELETE", "/operators/ada").status == 204)
+        try test.hub.upkeep()
+        #expect(streams.map(\.isClosed) == [true, false])
+    }
+
     @Test func aDeviceHasTwoStreamsAtMost() throws {
         let test = try TestHub()
         let device = try test.enrol()

@@ -80,6 +80,13 @@ struct SessionTests {
                 mark("s\(number)", boot: 1, UInt64(number)), at: Int64(number), quiet: quiet)
         }
         #expect(judge.trackCount <= 8)
+        for number in 0..<10_000 {
+            _ = judge.hear(
+                mark("s\(number % 2)", boot: 1, UInt64(number)), at: 10_000 + Int64(number),
+                quiet: quiet)
+        }
+        #expect(judge.isContested)
+        #expect(judge.returnCount <= SessionJudge.returnLimit)
     }
 }
 

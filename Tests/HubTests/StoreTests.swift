@@ -110,6 +110,14 @@ struct StoreTests {
         try test.expectStored()
     }
 
+    @Test func aLogThatCannotBeTidiedUpIsNoFailure() throws {
+        let store = try Store(Database())
+        try store.database.execute("DROP TABLE log")
+        // What was written is written: whoever is told otherwise does it again.
+        try store.write(Array(repeating: .settings(HubSettings()), count: 1000))
+        try store.write([.settings(HubSettings())])
+    }
+
     @Test func theLogIsBounded() throws {
         let store = try Store(Database())
         let record = Change.log(LogRecord(time: 1, level: "info", tag: "t", message: "m"))
