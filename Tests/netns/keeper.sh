@@ -53,20 +53,6 @@ FILE=$WORK/$WA.conf
 use_full() { (umask 077 && config "0.0.0.0/0, ::/0" 1420 >"$FILE"); }
 use_small() { (umask 077 && config "10.77.0.2/32" 1380 >"$FILE"); }
 
-nexusguard() { in_ns "$A" "$COMMAND" "$@"; }
-ask() {
-    say "  $ ($A) nexusguard $*"
-    nexusguard "$@" >"$WORK/ask.log" 2>&1 || {
-        cat "$WORK/ask.log"
-        fail "nexusguard $*"
-    }
-}
-# Ours, or nobody's: a process id may have been given to somebody else.
-keeper_pid() {
-    local pid
-    pid=$(cat "/run/nexusguard/$WA.lock" 2>/dev/null) || return 1
-    ip netns pids "$A" | grep -qx "$pid" && echo "$pid"
-}
 kill_keeper() {
     local pid
     pid=$(keeper_pid) || return 0

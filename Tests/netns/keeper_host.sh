@@ -37,19 +37,6 @@ AllowedIPs = 0.0.0.0/0, ::/0
 CONF
     )
 }
-nexusguard() { in_ns "$A" "$COMMAND" "$@"; }
-ask() {
-    say "  $ ($A) nexusguard $*"
-    nexusguard "$@" >"$WORK/ask.log" 2>&1 || {
-        cat "$WORK/ask.log"
-        fail "nexusguard $*"
-    }
-}
-keeper_pid() {
-    local pid
-    pid=$(cat "/run/nexusguard/$WA.lock" 2>/dev/null) || return 1
-    ip netns pids "$A" | grep -qx "$pid" && echo "$pid"
-}
 state() {
     in_ns "$A" ip -4 addr show "$WA" | sed 's/ *valid_lft.*//'
     in_ns "$A" ip -4 route show table all | sort

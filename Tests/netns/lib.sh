@@ -110,6 +110,22 @@ wait_until() {
 }
 is_gone() { ! "$@"; }
 
+# The command under test on host A, and the keeper of $WA there. A script sets COMMAND.
+nexusguard() { in_ns "$A" "$COMMAND" "$@"; }
+ask() {
+    say "  $ ($A) nexusguard $*"
+    nexusguard "$@" >"$WORK/ask.log" 2>&1 || {
+        cat "$WORK/ask.log"
+        fail "nexusguard $*"
+    }
+}
+# Ours, or nobody's: a process id may have been given to somebody else.
+keeper_pid() {
+    local pid
+    pid=$(cat "/run/nexusguard/$WA.lock" 2>/dev/null) || return 1
+    ip netns pids "$A" | grep -qx "$pid" && echo "$pid"
+}
+
 cleanup() {
     local status=$? pid ns
     trap '' INT TERM
