@@ -135,8 +135,16 @@ static int claim_name(int fd, const struct sockaddr_un *address, char *error_tex
                   address->sun_path);
 }
 
+/* "/directory" of the name. */
+static void directory_of(const struct host_listener *listener, char *directory)
+{
+    snprintf(directory, HOST_PATH_CAPACITY, "%.*s",
+             (int)(strrchr(listener->path, '/') - listener->path), listener->path);
+}
+
 /* Remembers what the name leads to and watches it. Unlinking changes the link count, which inotify
- * tells as IN_ATTRIB; IN_DELETE_SELF only comes when the socket is closed too. */
+ * tells as IN_ATTRIB; IN_DELETE_SELF only comes when the socket is closed too. The directory tells
+ * the new name of what was renamed. */
 static int watch_name(struct host_listener *listener, char *error_text)
 {
     struct stat status;
@@ -146,9 +154,13 @@ static int watch_name(struct host_listener *listener, char *error_text)
     listener->device = status.st_dev;
     listener->inode = status.st_ino;
     listener->watch_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    char directory[HOST_PATH_CAPACITY];
+    directory_of(listener, directory);
     if (listener->watch_fd < 0 ||
         inotify_add_watch(listener->watch_fd, listener->path,
-                          IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF | IN_DONT_FOLLOW) < 0)
+                          IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF | IN_DONT_FOLLOW) < 0 ||
+        inotify_add_watch(listener->watch_fd, directory[0] ? directory : "/",
+                          IN_MOVED_TO | IN_ONLYDIR) < 0)
         return failed(error_text, -errno,
                       "cannot watch %s: inotify: %s (see fs.inotify.max_user_instances and "
                       "max_user_watches)",
@@ -236,19 +248,39 @@ static bool name_leads_here(const struct host_listener *listener)
            status.st_ino == listener->inode;
 }
 
+/* Whoever renames the link of a tunnel renames its socket as well: the new name is followed. */
+static void follow_name(struct host_listener *listener, const char *name)
+{
+    struct host_listener moved = *listener;
+    char directory[HOST_PATH_CAPACITY];
+    directory_of(listener, directory);
+    int length =
+        snprintf(moved.path, sizeof moved.path, "%.*s/%.*s",
+                 (int)sizeof(((struct sockaddr_un *)0)->sun_path), directory, NAME_MAX, name);
+    if (length < (int)sizeof moved.path && name_leads_here(&moved))
+        strcpy(listener->path, moved.path);
+}
+
 bool host_listener_removed(struct host_listener *listener)
 {
     if (listener->watch_fd < 0)
         return false;
-    char events[sizeof(struct inotify_event) + NAME_MAX + 1];
-    while (read(listener->watch_fd, events, sizeof events) > 0) {
+    _Alignas(struct inotify_event) char events[sizeof(struct inotify_event) + NAME_MAX + 1];
+    ssize_t length;
+    while ((length = read(listener->watch_fd, events, sizeof events)) > 0) {
+        for (const char *at = events; at < events + length;) {
+            const struct inotify_event *event = (const struct inotify_event *)at;
+            if (event->len && event->mask & IN_MOVED_TO)
+                follow_name(listener, event->name);
+            at += sizeof *event + event->len;
+        }
     }
     return !name_leads_here(listener);
 }
 
 void host_listener_close(struct host_listener *listener)
 {
-    if (listener->made_here && name_leads_here(listener))
+    if (listener->made_here && !host_listener_removed(listener) && name_leads_here(listener))
         unlink(listener->path);
     if (listener->fd >= 0)
         close(listener->fd);

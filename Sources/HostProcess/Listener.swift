@@ -57,6 +57,7 @@ public struct Listener: ~Copyable {
         return [EMFILE, ENFILE, ENOMEM, ENOBUFS].contains(-accepted) ? .exhausted : .none
     }
 
-    /// Whether the name is gone or leads elsewhere (pitfall 62). Call it when `watch` is readable.
+    /// Whether the name is gone or leads elsewhere (pitfall 62). Call it when `watch` is readable. One
+    /// that was changed within its directory is followed.
     public mutating func isNameRemoved() -> Bool { unsafe host_listener_removed(&listener) }
 }

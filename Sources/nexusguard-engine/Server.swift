@@ -52,7 +52,8 @@ struct Server: ~Copyable {
             let accepting = acceptAgainAt <= Host.monotonicMilliseconds()
             let controlEntry = poller.add(control.descriptor, read: accepting)
             let stateEntry = poller.add(state.descriptor, read: accepting)
-            let firstClient = controlEntry + 2
+            let stateWatchEntry = state.watch.map { poller.add($0) }
+            let firstClient = (stateWatchEntry ?? stateEntry) + 1
             for client in clients {
                 poller.add(client.number, read: !client.wantsWrite, write: client.wantsWrite)
             }
@@ -66,6 +67,8 @@ struct Server: ~Copyable {
             if let watchEntry, poller.isReadable(watchEntry), control.isNameRemoved() {
                 return .socketRemoved
             }
+            // Its name may go; a new one is followed.
+            if let stateWatchEntry, poller.isReadable(stateWatchEntry) { _ = state.isNameRemoved() }
             let now = Host.monotonicMilliseconds()
             serveClients(firstEntry: firstClient, now: now)
             if accepting && poller.isReadable(controlEntry) { acceptControl(engine, now: now) }

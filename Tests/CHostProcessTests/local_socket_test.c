@@ -207,6 +207,40 @@ static void pitfall_62_removal_of_the_name_is_told(void **state)
     host_listener_close(&listener);
 }
 
+static void a_new_name_in_the_directory_is_followed_and_removed_at_the_end(void **state)
+{
+    (void)state;
+    struct host_listener listener;
+    char other[128], third[128], elsewhere[128];
+    snprintf(other, sizeof other, "%s/a/b/other.sock", directory);
+    snprintf(third, sizeof third, "%s/a/b/third.sock", directory);
+    snprintf(elsewhere, sizeof elsewhere, "%s/a/b/below", directory);
+    assert_int_equal(host_listener_open(&listener, path, text), 0);
+    assert_int_equal(rename(path, other), 0);
+    assert_true(readable(listener.watch_fd));
+    assert_false(host_listener_removed(&listener));
+    assert_string_equal(listener.path, other);
+    /* Others that come into the directory are not it. */
+    close(open(path, O_WRONLY | O_CREAT, 0600));
+    assert_int_equal(rename(path, third), 0);
+    assert_false(host_listener_removed(&listener));
+    assert_string_equal(listener.path, other);
+    assert_int_equal(unlink(third), 0);
+    /* Nobody has asked for it since. */
+    assert_int_equal(rename(other, third), 0);
+    host_listener_close(&listener);
+    assert_int_equal(access(third, F_OK), -1);
+
+    assert_int_equal(host_listener_open(&listener, path, text), 0);
+    assert_int_equal(mkdir(elsewhere, 0700), 0);
+    snprintf(other, sizeof other, "%s/other.sock", elsewhere);
+    assert_int_equal(rename(path, other), 0);
+    assert_true(host_listener_removed(&listener)); /* beyond its directory it is gone */
+    host_listener_close(&listener);
+    assert_int_equal(unlink(other), 0);
+    assert_int_equal(rmdir(elsewhere), 0);
+}
+
 static void pitfall_62_name_taken_by_another_is_told_and_left_alone(void **state)
 {
     (void)state;
@@ -290,6 +324,7 @@ int main(void)
         TEST(what_is_not_a_socket_is_refused_and_stays),
         TEST(impossible_paths_are_named),
         TEST(pitfall_62_removal_of_the_name_is_told),
+        TEST(a_new_name_in_the_directory_is_followed_and_removed_at_the_end),
         TEST(pitfall_62_name_taken_by_another_is_told_and_left_alone),
         TEST(pitfall_62_adopted_socket_is_watched_but_not_removed),
         TEST(unnamed_socket_is_adopted_without_a_watch),

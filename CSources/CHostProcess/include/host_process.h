@@ -98,7 +98,8 @@ int host_listener_adopt(struct host_listener *listener, int fd, char *error_text
 /* A connection, non-blocking and close-on-exec, or a negative errno (-EAGAIN: none waiting). */
 int host_listener_accept(struct host_listener *listener);
 
-/* Drains the watch; true when the name is gone or no longer leads to this socket. */
+/* Drains the watch; true when the name is gone or no longer leads to this socket. A name that was
+ * changed within its directory (rename(2)) is followed: `path` is the new one. */
 bool host_listener_removed(struct host_listener *listener);
 
 /* Removes the name if this process made it and it still leads to this socket; closes. */
