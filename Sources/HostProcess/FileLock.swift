@@ -31,6 +31,25 @@ public struct FileLock: ~Copyable {
         return lock
     }
 
+    /// As `take`, but waits for the holder to give it up. Throws EBUSY after `milliseconds`. For what is
+    /// held for a moment: the wait is a look every 2 ms.
+    public static func take(
+        _ path: String, waiting milliseconds: Int64
+    ) throws(HostError) -> FileLock {
+        let deadline = Host.monotonicMilliseconds() + milliseconds
+        var pause = Poller()
+        while true {
+            do throws(HostError) {
+                return try take(path)
+            } catch {
+                guard error.kind == .busy, Host.monotonicMilliseconds() < deadline else {
+                    throw error
+                }
+                pause.wait(milliseconds: 2)
+            }
+        }
+    }
+
     /// For people and error messages only: who reads it before it is written sees nobody.
     private func write(_ process: pid_t) {
         guard ftruncate(number, 0) == 0 else { return }

@@ -6,8 +6,12 @@ import TunnelPlan
 
 /// Settings of the host that tunnels changed, in a file for each: what was there before the first,
 /// and which tunnels need it. So the last that goes puts it back, in whatever order they go and
-/// whoever died between.
+/// whoever died between. Keepers of several tunnels take turns: a lock is held from the first look to
+/// the last write.
 struct SettingRecord: Sendable {
+    /// How long another keeper may take, in milliseconds: it writes two small files.
+    private static let patience: Int64 = 10_000
+
     /// Of the files.
     let directory: String
     private let settings: HostSettings
@@ -44,39 +48,52 @@ struct SettingRecord: Sendable {
         _ setting: HostSetting, _ value: UInt32, for name: InterfaceName,
         links: Set<String>? = nil
     ) throws(KeeperFailure) {
-        let before = try askingNetwork { () throws(NetworkError) in try settings.read(setting) }
-        var record = Record(original: before, written: value, tunnels: [])
-        if var found = read(setting) {
-            found.forget(allBut: links, name)
-            // Whoever is left knows what was there before. When all are dead it is believed only where
-            // the setting is as they left it: the number of a namespace may be another's now.
-            if !found.tunnels.isEmpty || before == found.written { record = found }
+        try locked { () throws(KeeperFailure) in
+            let before = try askingNetwork { () throws(NetworkError) in try settings.read(setting) }
+            var record = Record(original: before, written: value, tunnels: [])
+            if var found = read(setting) {
+                found.forget(allBut: links, name)
+                // Whoever is left knows what was there before. When all are dead it is believed only
+                // where the setting is as they left it: the number of a namespace may be another's
+                // now.
+                if !found.tunnels.isEmpty || before == found.written { record = found }
+            }
+            record.written = value
+            record.tunnels.insert(name.description)
+            // Before the deed: a crash between the two leaves something to undo.
+            try write(record, setting)
+            try askingNetwork { () throws(NetworkError) in _ = try settings.write(setting, value) }
         }
-        record.written = value
-        record.tunnels.insert(name.description)
-        // Before the deed: a crash between the two leaves something to undo.
-        try write(record, setting)
-        try askingNetwork { () throws(NetworkError) in _ = try settings.write(setting, value) }
     }
 
     func restore(
         _ setting: HostSetting, for name: InterfaceName, links: Set<String>? = nil
     ) throws(KeeperFailure) {
-        guard var record = read(setting), record.tunnels.remove(name.description) != nil else {
-            return
+        // Only this tunnel's keeper writes its name: without it there is nothing to wait for.
+        guard read(setting)?.tunnels.contains(name.description) == true else { return }
+        try locked { () throws(KeeperFailure) in
+            guard var record = read(setting), record.tunnels.remove(name.description) != nil else {
+                return
+            }
+            record.forget(allBut: links, name)
+            guard record.tunnels.isEmpty else { return try write(record, setting) }
+            try askingNetwork { () throws(NetworkError) in
+                // Not over what somebody else has set since.
+                guard try settings.read(setting) == record.written else { return }
+                _ = try settings.write(setting, record.original)
+            }
+            try asking { () throws(HostError) in try HostFile.remove(path(setting)) }
         }
-        record.forget(allBut: links, name)
-        guard record.tunnels.isEmpty else { return try write(record, setting) }
-        try askingNetwork { () throws(NetworkError) in
-            // Not over what somebody else has set since.
-            guard try settings.read(setting) == record.written else { return }
-            _ = try settings.write(setting, record.original)
+    }
+
+    /// While no other keeper looks or writes.
+    private func locked(_ body: () throws(KeeperFailure) -> Void) throws(KeeperFailure) {
+        let lock = try asking { () throws(HostError) in
+            try HostFile.makeDirectory(directory, permissions: 0o755)
+            return try FileLock.take("\(directory)/settings.lock", waiting: Self.patience)
         }
-        do throws(HostError) {
-            try HostFile.remove(path(setting))
-        } catch {
-            throw KeeperFailure(.failed, error.description)
-        }
+        try body()
+        _ = consume lock
     }
 
     // MARK: the file: the original value, the one written, then a name on each line
@@ -105,11 +122,19 @@ struct SettingRecord: Sendable {
     private func write(_ record: Record, _ setting: HostSetting) throws(KeeperFailure) {
         let lines = ["\(record.original)", "\(record.written)"] + record.tunnels.sorted()
         let text = lines.map { $0 + "\n" }.joined()
-        do throws(HostError) {
-            try HostFile.makeDirectory(directory, permissions: 0o755)
+        try asking { () throws(HostError) in
             try HostFile.write(Array(text.utf8), to: path(setting), replacing: true)
-        } catch {
-            throw KeeperFailure(.failed, error.description)
         }
+    }
+}
+
+/// The host's errors as the keeper's.
+private func asking<Value: ~Copyable>(
+    _ body: () throws(HostError) -> Value
+) throws(KeeperFailure) -> Value {
+    do throws(HostError) {
+        return try body()
+    } catch {
+        throw KeeperFailure(error.kind == .busy ? .busy : .failed, error.description)
     }
 }

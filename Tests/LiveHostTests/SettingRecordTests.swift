@@ -8,7 +8,7 @@ import TunnelPlan
 @testable import LiveHost
 
 /// A directory that stands for /proc/sys and one for the records, removed at the end.
-private final class Sandbox {
+private final class Sandbox: Sendable {
     let path: String
     private static let directories = [
         "net", "net/ipv4", "net/ipv4/conf", "net/ipv4/conf/all", "run",
@@ -36,7 +36,7 @@ private final class Sandbox {
     }
 
     private var file: String { "\(path)/net/ipv4/conf/all/src_valid_mark" }
-    var records: [String] { Host.names(in: "\(path)/run") }
+    var records: [String] { Host.names(in: "\(path)/run").filter { $0 != "settings.lock" } }
 
     func write(_ value: UInt32) throws {
         try HostFile.write(Array("\(value)\n".utf8), to: file, replacing: true)
@@ -133,5 +133,37 @@ private let wg1 = InterfaceName("wg1")!
         try sandbox.record().set(.sourceValidMark, 1, for: wg1)
         try sandbox.record().restore(.sourceValidMark, for: wg0)
         #expect(try sandbox.record().value(of: .sourceValidMark, for: wg1) == 1)
+    }
+
+    /// Each keeper knows only its own tunnel. Without taking turns one that reads between another's
+    /// two writes takes the tunnels' value for the host's, or writes over the other's name.
+    @Test func keepers_at_the_same_time_take_turns() async throws {
+        let sandbox = try Sandbox(0)
+        let names = try (0..<8).map { try #require(InterfaceName("wg\($0)")) }
+        for _ in 0..<5 {
+            await atOnce(names) { name in
+                try sandbox.record().set(.sourceValidMark, 1, for: name)
+            }
+            #expect(try sandbox.value() == "1\n")
+            for name in names {
+                #expect(try sandbox.record().value(of: .sourceValidMark, for: name) == 1)
+            }
+            await atOnce(names) { name in try sandbox.record().restore(.sourceValidMark, for: name)
+            }
+            #expect(try sandbox.value() == "0\n")
+            #expect(sandbox.records.isEmpty)
+        }
+    }
+
+    private func atOnce(
+        _ names: [InterfaceName], _ body: @escaping @Sendable (InterfaceName) throws -> Void
+    ) async {
+        await withTaskGroup(of: Void.self) { group in
+            for name in names {
+                group.addTask {
+                    do { try body(name) } catch { Testing.Issue.record(error) }
+                }
+            }
+        }
     }
 }
