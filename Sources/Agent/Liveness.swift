@@ -10,10 +10,14 @@ public struct TunnelReading: Equatable, Sendable {
     public var lastHandshake: Int64?
     public var receivedBytes: UInt64
     public var sentBytes: UInt64
+    /// Persistent keepalive in seconds; 0: none.
+    public var keepalive: UInt16
 
     public init(
-        at: Moment, lastHandshake: Int64?, receivedBytes: UInt64, sentBytes: UInt64
+        at: Moment, lastHandshake: Int64?, receivedBytes: UInt64, sentBytes: UInt64,
+        keepalive: UInt16 = 0
     ) {
+        self.keepalive = keepalive
         self.at = at
         self.lastHandshake = lastHandshake == 0 ? nil : lastHandshake
         self.receivedBytes = receivedBytes
@@ -66,7 +70,7 @@ public struct Liveness: Equatable, Sendable {
             || reading.lastHandshake != latest.lastHandshake
         if isNew || hasReceived {
             silentSince = nil
-        } else if reading.sentBytes > latest.sentBytes, silentSince == nil {
+        } else if reading.asks(since: latest), silentSince == nil {
             silentSince = latest.at
         }
     }
@@ -87,5 +91,22 @@ public struct Liveness: Equatable, Sendable {
         if let probedAt, now - probedAt < Self.probeInterval { return false }
         probedAt = now
         return true
+    }
+}
+
+extension TunnelReading {
+    /// Bytes of a keepalive: a data message (WireGuard paper, section 5.4.6) around nothing.
+    private static let keepaliveLength: UInt64 = 32
+
+    /// Whether something went out since `earlier` that a live peer answers. Keepalives are not: one
+    /// answers received data (section 6.5), and a persistent one comes in each interval.
+    fileprivate func asks(since earlier: TunnelReading) -> Bool {
+        guard sentBytes > earlier.sentBytes else { return false }
+        let (sent, milliseconds) = (sentBytes - earlier.sentBytes, UInt64(max(0, at - earlier.at)))
+        let persistent = keepalive == 0 ? 0 : milliseconds / (1000 * UInt64(keepalive))
+        let isOfKeepalives =
+            sent.isMultiple(of: Self.keepaliveLength)
+            && sent / Self.keepaliveLength <= persistent + 1
+        return !isOfKeepalives
     }
 }

@@ -45,7 +45,8 @@ struct TunnelControl: Sendable {
         let peer = device.peers.first { $0.publicKey == hub }
         let reading = TunnelReading(
             at: now, lastHandshake: peer?.lastHandshakeSeconds,
-            receivedBytes: peer?.receivedBytes ?? 0, sentBytes: peer?.sentBytes ?? 0)
+            receivedBytes: peer?.receivedBytes ?? 0, sentBytes: peer?.sentBytes ?? 0,
+            keepalive: peer?.keepalive ?? 0)
         return TunnelFacts(
             backend: device.backend, publicKey: device.publicKey, isUp: device.isUp,
             reading: reading, endpoint: peer?.endpoint?.description)

@@ -7,11 +7,11 @@ import Testing
     private let wall: Int64 = 1_800_000_000
 
     private func reading(
-        _ seconds: Int64, handshake: Int64?, received: UInt64, sent: UInt64
+        _ seconds: Int64, handshake: Int64?, received: UInt64, sent: UInt64, keepalive: UInt16 = 0
     ) -> TunnelReading {
         TunnelReading(
             at: seconds * 1000, lastHandshake: handshake.map { wall + $0 }, receivedBytes: received,
-            sentBytes: sent)
+            sentBytes: sent, keepalive: keepalive)
     }
 
     private func verdict(_ liveness: Liveness, _ seconds: Int64) -> Liveness.Verdict {
@@ -61,6 +61,30 @@ import Testing
             liveness.note(reading(second, handshake: 0, received: 5, sent: 5))
             #expect(verdict(liveness, second) == .quiet)
         }
+    }
+
+    /// Nobody answers a keepalive of 32 bytes: neither a persistent one nor one that answers data.
+    @Test(arguments: [0, 1, 2, 5, 25, 60] as [UInt16])
+    func case_C80_keepalives_ask_for_no_answer(interval: UInt16) {
+        var liveness = Liveness()
+        let step = interval == 0 ? 60 : Int64(interval)
+        for second in stride(from: Int64(0), through: 170, by: 5) {
+            let sent = 1000 + 32 * UInt64(second / step)
+            liveness.note(
+                reading(second, handshake: 0, received: 7, sent: sent, keepalive: interval))
+            #expect(verdict(liveness, second) == .alive, "after \(second) s")
+        }
+    }
+
+    @Test func case_C80_data_between_keepalives_shows_a_dead_path() {
+        var liveness = Liveness()
+        liveness.note(reading(0, handshake: 0, received: 7, sent: 0, keepalive: 25))
+        // One ping: 84 bytes are padded to 96 and wrapped in 32 more.
+        for second in stride(from: Int64(5), through: 25, by: 5) {
+            let sent: UInt64 = second < 25 ? 128 : 160
+            liveness.note(reading(second, handshake: 0, received: 7, sent: sent, keepalive: 25))
+        }
+        #expect(verdict(liveness, 25) == .dead)
     }
 
     @Test func case_C80_a_quiet_tunnel_is_probed_and_rarely() {
