@@ -97,6 +97,13 @@ class UnitTest(unittest.TestCase):
             filters = values(unit, "SystemCallFilter")
             self.assertLess(filters.index("~@privileged @resources"), filters.index("lchown"))
 
+    def test_the_engine_may_confine_itself(self):
+        """None of these is in @system-service of systemd 252 (systemd-analyze syscall-filter)."""
+        for unit in ("nexusguard-engine@.service", "nexusguard-keep@.service"):
+            allowed = " ".join(values(unit, "SystemCallFilter")).split()
+            self.assertLessEqual({"landlock_create_ruleset", "landlock_add_rule",
+                                  "landlock_restrict_self", "seccomp"}, set(allowed))
+
     def test_case_C43_networkd_is_told_to_leave_what_is_not_its_own(self):
         text = (SHARE / "systemd" / "networkd.conf.d" / "nexusguard.conf").read_text()
         self.assertIn("ManageForeignRoutingPolicyRules=no", text)
