@@ -10,8 +10,8 @@ enum SmallFile {
         var errno: Int32
     }
 
-    /// Follows symbolic links. Fails with EFBIG over the limit.
-    static func read(_ path: String) throws(Failure) -> [UInt8] {
+    /// Follows symbolic links. Fails with EFBIG over the limit, in bytes.
+    static func read(_ path: String, limit: Int = limit) throws(Failure) -> [UInt8] {
         let number = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard number >= 0 else { throw Failure(errno: errno) }
         defer { close(number) }

@@ -90,6 +90,19 @@ struct SleepMonitorTests {
 
 @Suite(.serialized, .enabled(if: hasBus, "no dbus-daemon: tools/setup installs it"))
 struct ServiceUnitsTests {
+    @Test func the_table_of_unix_sockets_tells_whose_network_this_is() {
+        let heading = "Num       RefCount Protocol Flags    Type St Inode Path\n"
+        let line = "0000000000000000: 00000005 00000000 00000000 0002 03 495 "
+        func has(_ path: String) -> Bool {
+            ServiceUnits.hasSystemd(unixSockets: Array("\(heading)\(line)\(path)\n".utf8))
+        }
+        #expect(has("/run/systemd/notify"))
+        #expect(!has("/tmp/run/systemd/notify"), "a path that only ends so")
+        #expect(!has("@/run/systemd/notify"), "an abstract name")
+        #expect(!has("/run/systemd/private"))
+        #expect(!ServiceUnits.hasSystemd(unixSockets: []))
+    }
+
     private func manager(
         _ bus: PrivateBus, result: String, loadState: String = "loaded"
     ) -> FakeService {
