@@ -36,6 +36,7 @@
  * with one. */
 struct batch_worker {
     struct aead_worker base;
+    size_t keys_held; /* so many of the next were made since the last batch_forget() */
     struct poly1305_key poly_keys[CHUNK];
     _Alignas(32) uint8_t keystream[CHACHA20_LANES][CHACHA20_BLOCK];
     struct poly1305 poly;
@@ -253,6 +254,8 @@ BATCH_TARGET static void group_take_keys(const struct group *group, struct chunk
 {
     for (size_t lane = 0; lane < group->keys; lane++)
         chunk->worker->poly_keys[chunk->keys++] = poly1305_load_key(chunk->worker->keystream[lane]);
+    if (chunk->worker->keys_held < chunk->keys)
+        chunk->worker->keys_held = chunk->keys;
 }
 
 static void run_chunk(struct chunk *chunk)
@@ -314,7 +317,9 @@ static size_t batch_open_n(struct aead_worker *base, const struct aead_key *key,
 
 static void batch_forget(struct batch_worker *worker)
 {
-    sodium_memzero(worker->poly_keys, sizeof(worker->poly_keys));
+    /* A thread forgets before each sleep, most often after one packet. */
+    sodium_memzero(worker->poly_keys, worker->keys_held * sizeof(worker->poly_keys[0]));
+    worker->keys_held = 0;
     sodium_memzero(worker->keystream, sizeof(worker->keystream));
     sodium_memzero(&worker->poly, sizeof(worker->poly));
     sodium_stackzero(2048); /* what the functions above kept in their frames */
