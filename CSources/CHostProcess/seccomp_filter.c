@@ -97,6 +97,8 @@ static const int unconditional[] = {
     SCMP_SYS(rseq),
     SCMP_SYS(sched_yield),
     SCMP_SYS(sched_getaffinity),
+    SCMP_SYS(sched_getattr),
+    SCMP_SYS(sched_setattr),
     SCMP_SYS(sched_getparam),
     SCMP_SYS(sched_getscheduler),
     SCMP_SYS(getpriority),

@@ -12,6 +12,7 @@
 #include "engine.h"
 #include "receive.h"
 #include "send.h"
+#include "slice.h"
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
@@ -116,6 +117,7 @@ void *worker_primary(void *argument)
         [V6] = {.events = POLLIN},
     };
 
+    slice_shorten();
     meter_restart(&meter);
     while (!atomic_load_explicit(&t->tunnel->stopping, memory_order_acquire)) {
         bool split = atomic_load_explicit(&w->split, memory_order_acquire);
@@ -176,6 +178,7 @@ void *worker_secondary(void *argument)
         [V6] = {.events = POLLIN},
     };
 
+    slice_shorten();
     meter_restart(&meter);
     while (!atomic_load_explicit(&t->tunnel->stopping, memory_order_acquire)) {
         bool split = atomic_load_explicit(&w->split, memory_order_acquire);

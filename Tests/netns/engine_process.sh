@@ -361,6 +361,13 @@ for task in "/proc/$PID/task"/*; do
     threads=$((threads + 1))
 done
 expect "every one of $threads threads holds two capabilities and a filter" test "$threads" -gt 1
+slices=$(python3 "$HERE/observe.py" slices "$PID")
+if [[ $slices == *=[1-9]* ]]; then
+    # Linux 6.12 and later; the others' slices are longer.
+    expect_equal "slices of the data threads, ns" "$(xargs -n 1 <<<"$slices" | grep worker | sort -t = -k 2 -u)" \
+        "worker-0-a=100000"
+    expect_equal "  of others that are as short" "$(xargs -n 1 <<<"$slices" | grep -v worker | grep -c =100000)" 0
+fi
 expect_match "the state socket answers" "$(ask_state)" '^\{.*"name":"wg0".*\}$'
 
 step "configured while confined"

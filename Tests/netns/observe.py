@@ -6,14 +6,20 @@
   rss PID                       resident memory now, in KiB
   peak PID                      its highest since the start or the last `reset-peak`, in KiB
   reset-peak PID
+  slices PID                    NAME=NANOSECONDS of each thread: how long the scheduler lets it run;
+                                0 before Linux 6.12
   watch SECONDS IFNAME=PID…     what every thread of these engines does meanwhile, as JSON: by
                                 interface, its voluntary context switches by thread, the wake-ups
                                 of its timer thread and the packets it received, each kind with
                                 the seconds it was counted over
 """
+import ctypes
 import json
+import os
 import pathlib
+import platform
 import socket
+import struct
 import sys
 import time
 
@@ -44,6 +50,20 @@ def switches(pid):
     tasks = pathlib.Path(f"/proc/{pid}/task").iterdir()
     return {((task / "comm").read_text().strip(), task.name):
             status(task / "status", "voluntary_ctxt_switches") for task in tasks}
+
+
+def slices(pid):
+    """By sched_getattr(2), which libc does not have in every Debian."""
+    numbers = {"x86_64": 315, "aarch64": 275}  # asm/unistd.h
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    found = {}
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        attributes = ctypes.create_string_buffer(48)
+        if call(numbers[platform.machine()], int(task.name), attributes, 48, 0):
+            raise SystemExit(f"sched_getattr: {os.strerror(ctypes.get_errno())}")
+        runtime = struct.unpack_from("Q", attributes, 24)[0]
+        found[(task / "comm").read_text().strip()] = runtime
+    return found
 
 
 def await_sleep(pid):
@@ -94,6 +114,8 @@ def main(arguments):
             print(status(pathlib.Path(f"/proc/{pid}/status"), "VmHWM"))
         case ["reset-peak", pid]:
             pathlib.Path(f"/proc/{pid}/clear_refs").write_text("5\n")  # proc(5)
+        case ["slices", pid]:
+            print(*(f"{name}={runtime}" for name, runtime in sorted(slices(pid).items())))
         case ["watch", seconds, *engines]:
             print(json.dumps(watch(float(seconds), dict(e.split("=") for e in engines))))
         case _:
