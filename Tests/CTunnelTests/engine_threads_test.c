@@ -18,6 +18,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <sodium.h>
 #include <stdarg.h>
@@ -297,11 +298,23 @@ static void exchange(unsigned rounds, uint32_t flows)
     }
 }
 
+/* One end begins: initiations of both at once leave each other unanswered for REKEY_TIMEOUT, 5 s.
+ */
+static void make_session(void)
+{
+    assert_true(send_packet(&a, &b, 0, 64));
+    expect(&b, 1);
+    assert_true(send_packet(&b, &a, 0, 64));
+    expect(&a, 1);
+}
+
 /* ---- tests --------------------------------------------------------------------------------- */
 
 static void carry_both_ways(unsigned workers)
 {
     start_both(workers);
+    if (workers > 1) /* once it is done the long way */
+        make_session();
     exchange(40, FLOWS);
     assert_int_equal(data_drops(&a), 0);
     assert_int_equal(data_drops(&b), 0);
@@ -324,7 +337,8 @@ static void pitfall_35_one_flow_through_four_workers_is_never_reordered(void **s
 {
     (void)state;
     start_both(4);
-    exchange(4, 1); /* the handshake is over */
+    make_session();
+    exchange(4, 1);
     for (int window = 0; window < 60; window++) {
         for (int i = 0; i < 128; i++)
             assert_true(send_packet(&a, &b, 0, i % 3 ? 1420 : 100));
@@ -337,7 +351,8 @@ static void pitfall_35_one_flow_through_four_workers_is_never_reordered(void **s
 
 static _Atomic bool enough;
 /* Each window of traffic lets either thread take one more turn, so that neither side starves. */
-static _Atomic unsigned windows, turns;
+static sem_t windows[2];
+static _Atomic unsigned turns;
 static _Atomic int failed_line; /* cmocka's assertions are for its own thread only */
 
 #define must(condition)                                                                            \
@@ -398,10 +413,11 @@ static void *reconfigure(void *argument)
 {
     struct end *e = argument, *other = e == &a ? &b : &a;
     struct tunnel_stats stats;
-    for (unsigned turn = 0; !atomic_load(&enough); turn++, atomic_fetch_add(&turns, 1)) {
+    for (unsigned turn = 0;; turn++, atomic_fetch_add(&turns, 1)) {
         unsigned count = 0;
-        while (turn >= atomic_load(&windows) && !atomic_load(&enough))
-            sched_yield();
+        sem_wait(&windows[e == &b]);
+        if (atomic_load(&enough))
+            return NULL;
         add_stranger(e, (uint8_t)(1 + turn % 7), false);
         tunnel_for_each_peer(e->tunnel, count_peer, &count);
         must(count >= 2);
@@ -417,7 +433,6 @@ static void *reconfigure(void *argument)
             must(!set_link(e->name, true));
         }
     }
-    return NULL;
 }
 
 /* Packets may be lost while the link is down or the port moves. With one worker what comes, comes
@@ -439,10 +454,12 @@ static void reconfigure_under_traffic(unsigned workers)
     pthread_t threads[2];
     uint32_t at_a = 0, at_b = 0;
     start_both(workers);
+    make_session();
     exchange(1, FLOWS);
     atomic_store(&enough, false);
     atomic_store(&turns, 0);
-    atomic_store(&windows, 0);
+    sem_init(&windows[0], 0, 0);
+    sem_init(&windows[1], 0, 0);
     atomic_store(&failed_line, 0);
     pthread_create(&threads[0], NULL, reconfigure, &a);
     pthread_create(&threads[1], NULL, reconfigure, &b);
@@ -454,9 +471,12 @@ static void reconfigure_under_traffic(unsigned workers)
         }
         at_a += drain_some(&a, workers == 1);
         at_b += drain_some(&b, workers == 1);
-        atomic_fetch_add(&windows, 1);
+        sem_post(&windows[0]);
+        sem_post(&windows[1]);
     }
     atomic_store(&enough, true);
+    sem_post(&windows[0]);
+    sem_post(&windows[1]);
     pthread_join(threads[0], NULL);
     pthread_join(threads[1], NULL);
     assert_true(at_a >= 3000 && at_b >= 3000);
@@ -495,6 +515,7 @@ static void stopping_in_the_middle_of_traffic_ends_every_thread(void **state)
     for (int i = 0; i < 5; i++) {
         pthread_t thread;
         start_both(2);
+        make_session();
         exchange(1, FLOWS);
         atomic_store(&enough, false);
         pthread_create(&thread, NULL, pump, NULL);

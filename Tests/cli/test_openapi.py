@@ -2,19 +2,15 @@
 """A running hub against its own description: schemathesis makes requests from docs/openapi.json, good
 ones and bad ones, and looks whether each answer is one that is described.
 
-schemathesis comes from PyPI into an environment below .build; where that cannot be had, the exit code
-is 77."""
+Where schemathesis cannot be had, the exit code is 77."""
 import os
 import subprocess
 import sys
 import unittest
 
 from hub_support import HubTest
+from schemathesis_install import PROGRAM, install
 from support import ROOT
-
-VERSION = "4.32.5"
-ENVIRONMENT = ROOT / ".build" / "schemathesis"
-PROGRAM = ENVIRONMENT / "bin" / "schemathesis"
 
 # Left out: what never ends, what ends the session or the device that asks, and what takes 64 MiB and a
 # good part of a second each time.
@@ -25,23 +21,6 @@ LEFT_OUT = ["/api/v1/device/events", "/api/v1/admin/events", "/api/v1/admin/logo
 # looked at is no error: unknown fields are ignored.
 CHECKS = ("not_a_server_error,status_code_conformance,content_type_conformance,"
           "response_headers_conformance,response_schema_conformance,unsupported_method")
-
-
-def install():
-    """None, or why there is no schemathesis."""
-    if PROGRAM.exists():
-        return None
-    for command in ([sys.executable, "-m", "venv", str(ENVIRONMENT)],
-                    [str(ENVIRONMENT / "bin" / "pip"), "install", "--quiet", "--timeout", "10",
-                     "--retries", "1", f"schemathesis=={VERSION}"]):
-        try:
-            result = subprocess.run(command, capture_output=True, timeout=150, check=False)
-        except subprocess.TimeoutExpired:
-            return f"{command[0]}: took too long"
-        if result.returncode != 0:
-            lines = (result.stderr or result.stdout).decode().strip().splitlines()
-            return lines[-1] if lines else f"{command[0]} failed"
-    return None
 
 
 class Described(HubTest):

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as a configuration file: nothing crashes, and what is accepted is written so that it reads
-// back the same. Compiled into one module with Sources/WireGuard.
+// back the same.
+
+import WireGuard
 
 private let sampleKey = "YWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWE="
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The client of the configuration protocol under any bytes a server may answer: nothing crashes,
 // the outcome does not depend on how the stream is cut, and what was believed says the same again
-// when a server of ours writes it. Compiled into one module with Sources/WireGuard.
+// when a server of ours writes it.
+
+@testable import WireGuard
 
 private let sampleKey = String(repeating: "61", count: 32)
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The configuration protocol under any bytes a client may send: nothing crashes, the answer does not
-// depend on how the stream is cut, and memory stays bounded. Compiled into one module with
-// Sources/WireGuard and the tests' memory device.
+// depend on how the stream is cut, and memory stays bounded.
+
+import WireGuard
 
 private let sampleKey = String(repeating: "61", count: 32)
 
