@@ -204,6 +204,30 @@ int netlink_route_add(struct netlink *handle, const struct netlink_route *route)
                             NLM_F_CREATE | NLM_F_EXCL, NULL, NULL);
 }
 
+/* Well below the 208 KiB of a socket's send buffer (net.core.wmem_default). */
+#define BATCH_CAPACITY (32 * 1024)
+
+int netlink_routes_add(struct netlink *handle, const struct netlink_route *routes, size_t count)
+{
+    _Alignas(struct nlmsghdr) char batch[BATCH_CAPACITY];
+    struct netlink_request request;
+    size_t length = 0;
+    int result = 0;
+
+    for (size_t i = 0; i < count && result == 0; i++) {
+        if (!route_is_valid(&routes[i]))
+            return -EINVAL;
+        const struct nlmsghdr *message = route_request(&request, RTM_NEWROUTE, &routes[i]);
+        memcpy(batch + length, message, MNL_ALIGN(message->nlmsg_len));
+        length += MNL_ALIGN(message->nlmsg_len);
+        if (length <= sizeof(batch) - sizeof(request.bytes) && i + 1 < count)
+            continue;
+        result = netlink_transact_all(handle, batch, length, NLM_F_CREATE | NLM_F_EXCL);
+        length = 0;
+    }
+    return result;
+}
+
 int netlink_route_remove(struct netlink *handle, const struct netlink_route *route)
 {
     struct netlink_request request;

@@ -216,26 +216,27 @@ struct nlmsghdr *netlink_begin(void *buffer, size_t capacity, uint16_t type)
     return message;
 }
 
-static int send_message(int fd, const struct nlmsghdr *message)
+static int send_messages(int fd, const void *messages, size_t length)
 {
     ssize_t sent;
 
     do {
-        sent = send(fd, message, message->nlmsg_len, 0);
+        sent = send(fd, messages, length, 0);
     } while (sent < 0 && errno == EINTR);
     if (sent < 0)
         return -errno;
-    return sent == (ssize_t)message->nlmsg_len ? 0 : -EMSGSIZE;
+    return sent == (ssize_t)length ? 0 : -EMSGSIZE;
 }
 
-static int exchange(struct netlink *handle, int fd, struct nlmsghdr *message,
+/* `length`: of the first message and all behind it, which have its sequence number. */
+static int exchange(struct netlink *handle, int fd, const struct nlmsghdr *message, size_t length,
                     struct netlink_reading *reading)
 {
     handle->explanation[0] = '\0';
-    message->nlmsg_seq = reading->sequence = ++handle->sequence;
+    reading->sequence = message->nlmsg_seq;
     reading->explanation = handle->explanation;
 
-    int result = send_message(fd, message);
+    int result = send_messages(fd, message, length);
     ssize_t n = 0;
     while (result == 0 && !reading->done) {
         n = netlink_receive(fd, handle->buffer, NETLINK_RECEIVE_CAPACITY);
@@ -255,7 +256,28 @@ int netlink_transact(struct netlink *handle, struct nlmsghdr *message, uint16_t 
     struct netlink_reading reading = {.take = take, .context = context};
 
     message->nlmsg_flags = (uint16_t)(NLM_F_REQUEST | NLM_F_ACK | flags);
-    return exchange(handle, handle->fd, message, &reading);
+    message->nlmsg_seq = ++handle->sequence;
+    return exchange(handle, handle->fd, message, message->nlmsg_len, &reading);
+}
+
+int netlink_transact_all(struct netlink *handle, void *messages, size_t length, uint16_t flags)
+{
+    struct netlink_reading reading = {0};
+    struct nlmsghdr *message = messages, *last = NULL;
+    int rest = (int)length;
+
+    handle->sequence++;
+    for (; mnl_nlmsg_ok(message, rest); message = mnl_nlmsg_next(message, &rest)) {
+        message->nlmsg_flags = (uint16_t)(NLM_F_REQUEST | flags);
+        message->nlmsg_seq = handle->sequence;
+        last = message;
+    }
+    if (last == NULL)
+        return 0;
+    /* Who fails answers without being asked. What follows the first answer is that of a request
+     * that was given up. */
+    last->nlmsg_flags |= NLM_F_ACK;
+    return exchange(handle, handle->fd, messages, length, &reading);
 }
 
 /* On a socket of its own: a dump that is given up half-way would keep the handle's busy. What makes
@@ -271,7 +293,8 @@ int netlink_dump(struct netlink *handle, struct nlmsghdr *message, netlink_take 
         int fd = open_for_requests(handle->subsystem);
         if (fd < 0)
             return fd;
-        result = exchange(handle, fd, message, &reading);
+        message->nlmsg_seq = ++handle->sequence;
+        result = exchange(handle, fd, message, message->nlmsg_len, &reading);
         close(fd);
         if (result != -ENOBUFS && !reading.interrupted)
             return result;

@@ -42,6 +42,12 @@ int netlink_transact(struct netlink *handle, struct nlmsghdr *message, uint16_t 
                      netlink_take take, void *context);
 
 /*
+ * Sends the whole messages in `length` bytes as one, without answers but of those that fail: the
+ * code of the first of these. The kernel goes through all of them.
+ */
+int netlink_transact_all(struct netlink *handle, void *messages, size_t length, uint16_t flags);
+
+/*
  * Sends `message` as a dump and takes every message of it. A dump that changed while it was read
  * (NLM_F_DUMP_INTR) is not consistent: `restart` forgets what was taken, and it is read again.
  */

@@ -33,6 +33,15 @@ extension Netlink {
             hint: result == -EEXIST ? "the table has another route there: remove that one" : nil)
     }
 
+    /// As `addRoute` for each, with few system calls: when it throws, some of them may have been added.
+    public func addRoutes(_ routes: [Route], index: UInt32) throws(NetworkError) {
+        let entries = routes.map { netlink_route($0, index: index) }
+        let result = unsafe entries.withUnsafeBufferPointer { list in
+            unsafe netlink_routes_add(handle, list.baseAddress, list.count)
+        }
+        try check(result, "add \(routes.count) routes through link \(index)")
+    }
+
     public func removeRoute(_ route: Route, index: UInt32) throws(NetworkError) {
         var entry = netlink_route(route, index: index)
         let result = unsafe netlink_route_remove(handle, &entry)

@@ -157,6 +157,31 @@ struct NetlinkNamespaceTests {
         }
     }
 
+    /// More than one datagram holds, of both families.
+    @Test func manyRoutesAtOnceAreThoseOneByOne() throws {
+        try withTunnelUp { netlink in
+            var many: [Route] = []
+            for number in 0..<1500 {
+                many.append(Route(try prefix("10.21.\(number >> 8).\(number & 255)/32")))
+                many.append(Route(try prefix("fd21::\(number + 1)/128"), table: 200))
+            }
+            try netlink.addRoutes(many, index: tunnel)
+            #expect(try netlink.ownRoutes(index: tunnel) == Set(many))
+            // One that is there already in the middle is told, and the next request gets its own answer.
+            let more = try (0..<5).map { Route(try prefix("10.22.0.\($0)/32")) }
+            let error = try #require(
+                #expect(throws: NetworkError.self) {
+                    try netlink.addRoutes(
+                        Array(more[..<2] + many[..<2] + more[2...]), index: tunnel)
+                })
+            #expect(error.kind == .exists)
+            for route in more { try netlink.addRoute(route, index: tunnel) }
+            #expect(try netlink.ownRoutes(index: tunnel) == Set(many + more))
+            for route in many + more { try netlink.removeRoute(route, index: tunnel) }
+            #expect(try netlink.ownRoutes(index: tunnel).isEmpty)
+        }
+    }
+
     @Test func case_C41_aRouteOfOthersInTheTableIsToldAndStays() throws {
         try withTunnelUp { netlink in
             let before = Set(try netlink.hostRoutes())

@@ -135,6 +135,9 @@ void netlink_routes_free(struct netlink_routes *routes);
 /* Through a link, without a gateway, with our protocol; `protocol` and `type` are not read.
  * -EEXIST: the table has one to this destination with this metric, ours or not. */
 int netlink_route_add(struct netlink *handle, const struct netlink_route *route);
+/* With few system calls. After an error some of them may have been added, and nobody knows which.
+ */
+int netlink_routes_add(struct netlink *handle, const struct netlink_route *routes, size_t count);
 /* Only one of ours. -ESRCH: there is none. */
 int netlink_route_remove(struct netlink *handle, const struct netlink_route *route);
 
