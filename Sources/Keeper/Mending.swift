@@ -82,20 +82,41 @@ extension Reconciler {
         return actions
     }
 
-    /// One line each: what was decided anew is followed, the rest was taken by others.
+    /// At most two lines: what was decided anew is followed, the rest was taken by others. Ten thousand
+    /// routes that somebody flushed are no ten thousand warnings (C109).
     private func events(
         _ changes: [Change], previous: DesiredTunnel?, isRebuild: Bool
     ) -> [KeeperEvent] {
         if isRebuild {
             return [KeeperEvent(.healed, "\(name) was removed by somebody else; it is made again")]
         }
-        return changes.map { change in
-            guard let previous, belongs(change, to: previous) else {
-                return KeeperEvent(.followed, "\(name): \(line(change))")
+        var followed: [Change] = []
+        var taken: [Change] = []
+        for change in changes {
+            if let previous, belongs(change, to: previous) {
+                taken.append(change)
+            } else {
+                followed.append(change)
             }
-            return KeeperEvent(
-                .healed, "\(name): somebody else removed or changed it: \(line(change))")
         }
+        var events: [KeeperEvent] = []
+        if !followed.isEmpty {
+            events.append(KeeperEvent(.followed, "\(name): \(summary(of: followed))"))
+        }
+        if !taken.isEmpty {
+            let what = taken.count == 1 ? "it" : "\(taken.count) things, they are back"
+            events.append(
+                KeeperEvent(
+                    .healed,
+                    "\(name): somebody else removed or changed \(what): \(summary(of: taken))"))
+        }
+        return events
+    }
+
+    private func summary(of changes: [Change]) -> String {
+        let shown = 4
+        let rest = changes.count > shown ? ", and \(changes.count - shown) more" : ""
+        return changes.prefix(shown).map { line($0) }.joined(separator: ", ") + rest
     }
 
     private func belongs(_ change: Change, to desired: DesiredTunnel) -> Bool {
