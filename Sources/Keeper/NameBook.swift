@@ -69,16 +69,17 @@ struct NameBook: Equatable, Sendable {
     /// Literals need no resolver (C31).
     mutating func update(for configuration: ConfigurationFile, now: Int64) {
         var next: [PublicKey: Entry] = [:]
+        let known = Dictionary(
+            entries.values.map { ($0.host, $0.candidates) },
+            uniquingKeysWith: { $0.isEmpty ? $1 : $0 })
         for peer in configuration.peers {
             guard case .host(let host, let port) = peer.endpoint else { continue }
-            if let known = entries[peer.publicKey], known.host == host, known.port == port {
-                next[peer.publicKey] = known
+            if let entry = entries[peer.publicKey], entry.host == host, entry.port == port {
+                next[peer.publicKey] = entry
             } else {
                 var entry = Entry(host: host, port: port)
                 // Another peer may have the same name.
-                if let same = entries.values.first(where: { $0.host == host }) {
-                    entry.candidates = same.candidates
-                }
+                entry.candidates = known[host] ?? []
                 entry.lookupAt = now
                 next[peer.publicKey] = entry
             }
@@ -132,13 +133,13 @@ struct NameBook: Equatable, Sendable {
 
     /// Names whose lookup is due. Each is told once until its answer comes.
     mutating func takeDueLookups(now: Int64) -> [HostName] {
-        var due: [HostName] = []
+        var due: Set<HostName> = []
         for (key, entry) in entries {
             guard let at = entry.lookupAt, at <= now else { continue }
             entries[key]?.lookupAt = nil
             guard !entry.isBeingLookedUp else { continue }
             entries[key]?.isBeingLookedUp = true
-            if !due.contains(entry.host) { due.append(entry.host) }
+            due.insert(entry.host)
         }
         return due.sorted { $0.description < $1.description }
     }
