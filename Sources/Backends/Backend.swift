@@ -36,9 +36,22 @@ public protocol Backend {
         _ name: InterfaceName, device: DeviceChange, peers: [PeerChange], replacePeers: Bool
     ) throws(BackendError)
 
+    /// Whether a device could be made under this name now, as far as the back-end can tell.
+    func isFree(_ name: InterfaceName) -> Bool
+
+    /// The link of the device `name` is about to be called `other`, which nobody is: what leads to the
+    /// device by its name leads there. One that does already is no failure.
+    func rename(_ name: InterfaceName, to other: InterfaceName) throws(BackendError)
+
     /// The device, and with it the link, is gone when this returns. One that is gone already is no
     /// failure.
     func remove(_ name: InterfaceName) throws(BackendError)
+}
+
+extension Backend {
+    public func isFree(_ name: InterfaceName) -> Bool { true }
+
+    public func rename(_ name: InterfaceName, to other: InterfaceName) throws(BackendError) {}
 }
 
 /// Which back-end a new tunnel gets.

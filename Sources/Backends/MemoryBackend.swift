@@ -52,6 +52,13 @@ public final class MemoryBackend: Backend {
         devices[name] = model
     }
 
+    public func isFree(_ name: InterfaceName) -> Bool { devices[name] == nil }
+
+    public func rename(_ name: InterfaceName, to other: InterfaceName) throws(BackendError) {
+        guard let device = devices.removeValue(forKey: name) else { return }
+        devices[other] = device
+    }
+
     public func remove(_ name: InterfaceName) throws(BackendError) { devices[name] = nil }
 
     private func missing(_ name: InterfaceName) -> BackendError {

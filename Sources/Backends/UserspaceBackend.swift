@@ -67,6 +67,36 @@ public struct UserspaceBackend: Backend, Sendable {
             .sorted { $0.description < $1.description }
     }
 
+    /// The unit of an engine whose link was renamed goes on under the name it began with.
+    public func isFree(_ name: InterfaceName) -> Bool {
+        guard !HostFile.exists(socket(name)), !HostFile.exists(stateSocket(name)) else {
+            return false
+        }
+        guard let unit = ServiceUnits.name(EngineProgram.name, name.description) else {
+            return true
+        }
+        return switch ServiceUnits() {
+        case .some(let units): !units.isActive(unit)
+        case nil: true
+        }
+    }
+
+    /// An engine goes on under its socket's new name.
+    public func rename(_ name: InterfaceName, to other: InterfaceName) throws(BackendError) {
+        do throws(HostError) {
+            // Other engines than ours have no second socket.
+            for (path, target) in [
+                (stateSocket(name), stateSocket(other)), (socket(name), socket(other)),
+            ] where HostFile.exists(path) {
+                try HostFile.rename(path, to: target)
+            }
+        } catch {
+            throw BackendError(
+                error.kind == .noPermission ? .permission : .other,
+                "cannot call \(name) \(other): \(error)")
+        }
+    }
+
     /// Whether an engine has a tunnel of this name.
     public func isAnswered(_ name: InterfaceName) -> Bool {
         // Nothing is sent: to a server it looks like `wg`, which knocks like this before it speaks.
@@ -183,6 +213,8 @@ public struct UserspaceBackend: Backend, Sendable {
         }
     }
 
+    /// Of nexusguard-engine(8).
+    private func stateSocket(_ name: InterfaceName) -> String { "/run/nexusguard/\(name).engine" }
     private func socket(_ name: InterfaceName) -> String { "\(directory)/\(name).sock" }
     private func client(_ name: InterfaceName) -> UAPIClient {
         UAPIClient(path: socket(name), limits: limits)

@@ -61,7 +61,18 @@ public struct ServiceUnits: ~Copyable {
     }
 
     /// Whether there is a file for it.
-    public func isKnown(_ unit: String) -> Bool {
+    public func isKnown(_ unit: String) -> Bool { state(of: unit, "LoadState") == "loaded" }
+
+    /// Whether it has processes, or soon will.
+    public func isActive(_ unit: String) -> Bool {
+        switch state(of: unit, "ActiveState") {
+        case nil, "inactive", "failed": false
+        default: true
+        }
+    }
+
+    /// nil where systemd does not tell.
+    private func state(of unit: String, _ property: String) -> String? {
         do throws(SystemBus.Failure) {
             let answer = try bus.call(Self.service, Self.path, Self.manager, "LoadUnit") {
                 (message) throws(SystemBus.Failure) in try message.append(unit)
@@ -71,11 +82,11 @@ public struct ServiceUnits: ~Copyable {
                 Self.service, path, "org.freedesktop.DBus.Properties", "Get"
             ) { (message) throws(SystemBus.Failure) in
                 try message.append("org.freedesktop.systemd1.Unit")
-                try message.append("LoadState")
+                try message.append(property)
             }
-            return try state.readTextInVariant() == "loaded"
+            return try state.readTextInVariant()
         } catch {
-            return false
+            return nil
         }
     }
 

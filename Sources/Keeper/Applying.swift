@@ -93,9 +93,12 @@ extension Reconciler {
             return refuse(apply, error, now)
         }
         apply.before = observation.state
+        var options = ApplyOptions()
+        if case .request(_, let given) = apply.origin { options = given }
         apply.changes = steps(
-            from: observation.state, to: apply.desired, previous: running?.desired, now)
-        if case .request(let id, let options) = apply.origin, options.isDryRun {
+            from: observation.state, to: apply.desired, previous: running?.desired, now,
+            renews: options.renewsLink)
+        if case .request(let id, _) = apply.origin, options.isDryRun {
             work = .none
             let plan = Applied(plan: document(of: apply), warnings: apply.warnings)
             return [.answer(id, .planned(plan))]

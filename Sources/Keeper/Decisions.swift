@@ -37,11 +37,11 @@ extension Reconciler {
 
     func steps(
         from state: TunnelState?, to desired: DesiredTunnel, previous: DesiredTunnel?,
-        _ now: Moment
+        _ now: Moment, renews: Bool = false
     ) -> [Change] {
         plan(
             from: state, to: desired,
-            policy: EndpointPolicy(previous: previous, now: now.wallSeconds))
+            policy: EndpointPolicy(previous: previous, now: now.wallSeconds), renews: renews)
     }
 
     /// From what a failure left to what was before; nil: nothing was.

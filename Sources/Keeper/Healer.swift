@@ -91,7 +91,8 @@ func mending(
         case .setDevice(let device):
             // Without its mark a full tunnel's own packets loop (C37).
             return device.fwmark.map { .setDevice(DeviceChange(fwmark: $0)) }
-        case .createLink, .removeLink, .setUp(false), .addPeer, .changePeer, .removePeer:
+        case .createLink, .createReplacement, .exchangeLink, .greetPeers, .removeLink,
+            .setUp(false), .addPeer, .changePeer, .removePeer:
             return nil
         }
     }

@@ -54,6 +54,8 @@ public struct KeeperClient: ~Copyable {
         public var confirmSeconds: UInt32?
         /// nil: whoever moves the packets now, or the best there is.
         public var backend: BackendKind?
+        /// A new link, of a new engine, takes the place of the one there is.
+        public var renewsLink = false
         public var hooks = HookPolicy.refuse
         /// Accept what wg(8) accepts.
         public var isLenient = false

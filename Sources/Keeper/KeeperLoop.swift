@@ -248,8 +248,8 @@ extension KeeperLoop where Target: ~Copyable {
         _ configuration: ConfigurationFile, backend: BackendKind?
     ) -> Reconciler.Event {
         do throws(KeeperFailure) {
-            let state = try target.snapshot()
             let facts = try target.facts(for: configuration)
+            let state = facts.current
             var choice: BackendChoice?
             if state == nil || (backend != nil && backend != state?.backend) {
                 choice = try target.chooseBackend(backend)
@@ -264,7 +264,8 @@ extension KeeperLoop where Target: ~Copyable {
         var failures: [StepFailure] = []
         var index = 0
         while index < changes.count {
-            let group = changes[index...].prefix { $0.isOfDevice }
+            let part = changes[index].part
+            let group = changes[index...].prefix { part != nil && $0.part == part }
             if group.count > 1, target.performTogether(group) {
                 index = group.endIndex
                 continue
@@ -324,10 +325,14 @@ extension KeeperLoop where Target: ~Copyable {
 }
 
 extension Change {
-    fileprivate var isOfDevice: Bool {
+    fileprivate enum Part { case device, routes }
+
+    /// Consecutive ones of one part may be made together; nil: each by itself.
+    fileprivate var part: Part? {
         switch self {
-        case .setDevice, .addPeer, .changePeer, .removePeer: true
-        default: false
+        case .setDevice, .addPeer, .changePeer, .removePeer: .device
+        case .addRoute: .routes
+        default: nil
         }
     }
 }

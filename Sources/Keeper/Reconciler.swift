@@ -125,6 +125,8 @@ public struct ApplyOptions: Equatable, Sendable {
     public var isDryRun = false
     /// Seconds, 1 or more: the former state comes back without a confirmation in that time.
     public var confirmSeconds: UInt32?
+    /// A new link takes the place of the one there is, also where nothing asks for it.
+    public var renewsLink = false
     public init() {}
 }
 

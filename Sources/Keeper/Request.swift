@@ -86,6 +86,7 @@ extension Request {
                 case "confirmSeconds": readConfirm(try reader.number())
                 case "allowHooks": if try reader.bool() { apply.hooks = .allow }
                 case "ignoreHooks": if try reader.bool() { apply.hooks = .ignore }
+                case "renewsLink": apply.options.renewsLink = try reader.bool()
                 case "lenient": apply.isLenient = try reader.bool()
                 case "staysPersistent": down.staysPersistent = try reader.bool()
                 case "persistent": apply.isPersistent = try reader.bool()

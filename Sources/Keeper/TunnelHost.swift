@@ -15,7 +15,7 @@ public protocol TunnelHost: ~Copyable {
     /// `snapshot` does.
     mutating func device() throws(KeeperFailure) -> DeviceState?
 
-    /// What `configuration` must know of this host. Peers whose host name resolved have an address
+    /// What `configuration` must know of this host; `current` is what `snapshot` tells. Peers whose host name resolved have an address
     /// for their endpoint here; the others keep the name and count for nothing.
     mutating func facts(for configuration: ConfigurationFile) throws(KeeperFailure) -> HostFacts
 
@@ -29,8 +29,8 @@ public protocol TunnelHost: ~Copyable {
     /// should be, or removing what is gone.
     mutating func perform(_ change: Change) throws(KeeperFailure)
 
-    /// Makes consecutive steps that concern the device and its peers only, as one request: ten
-    /// thousand peers are no ten thousand requests. False: not all were made, or this host has no
+    /// Makes consecutive steps that concern only the device and its peers, or only add routes, as one
+    /// request: ten thousand peers are no ten thousand requests. False: not all were made, or this host has no
     /// such request; then each is made by `perform`, which says which one fails.
     mutating func performTogether(_ changes: ArraySlice<Change>) -> Bool
 

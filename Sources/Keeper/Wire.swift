@@ -41,6 +41,7 @@ enum RequestText {
         if options.hooks == .ignore { json.bool("ignoreHooks", true) }
         json.bool("lenient", options.isLenient)
         if options.isPersistent { json.bool("persistent", true) }
+        if options.renewsLink { json.bool("renewsLink", true) }
         write(options.gateway, to: &json)
         json.endObject()
         // The writer's buffer would grow with keys in it, and a String of them is erased by nobody.

@@ -10,6 +10,9 @@ extension LiveHost {
     public mutating func perform(_ change: Change) throws(KeeperFailure) {
         switch change {
         case .createLink(let kind): try createLink(kind)
+        case .createReplacement(let kind): try createReplacement(kind)
+        case .exchangeLink: try exchangeLink()
+        case .greetPeers(let keys): try greet(keys)
         case .removeLink: try removeLink()
         case .setDevice(let change): try configure(change)
         case .addPeer(let change), .changePeer(let change): try configure(DeviceChange(), [change])
@@ -19,12 +22,12 @@ extension LiveHost {
             let isOurs = try askingNetwork { () throws(NetworkError) in
                 try netlink.addAddress(address, index: index)
             }
-            if !isOurs { foundAddresses.insert(address) }
+            if !isOurs, replacement == nil { foundAddresses.insert(address) }
         case .removeAddress(let address) where foundAddresses.remove(address) != nil: break
         case .setMTU, .setUp, .addRoute: try add(change, to: try requireLink())
         case .removeAddress, .removeRoute:
             // With the link they are gone already.
-            if let own = try ownLink() { try remove(change, from: own.link.index) }
+            if try ownLink() != nil { try remove(change, from: try requireLink()) }
         case .addRule(let rule):
             try askingNetwork { () throws(NetworkError) in try netlink.addRule(rule) }
             rules.insert(rule)
@@ -43,17 +46,9 @@ extension LiveHost {
     // MARK: link
 
     private mutating func createLink(_ kind: BackendKind) throws(KeeperFailure) {
+        guard try ownLink() == nil else { return }
+        try removeOrphans()
         let maker = self.backend(kind)
-        if let own = try ownLink() {
-            guard own.kind != kind else { return }
-            // Rather the tunnel that is than none.
-            if case .unavailable(let error) = maker.availability() { throw KeeperFailure(error) }
-            try setDNS(nil)
-            try remove(own)
-        } else {
-            // Not beside a replacement, whose rules stay: for a moment they look like orphans.
-            try removeOrphans()
-        }
         let wasInterrupted = creation.exists
         try creation.begin()
         do throws(BackendError) {
@@ -65,7 +60,9 @@ extension LiveHost {
             }
         }
         do throws(KeeperFailure) {
-            try markLink()
+            try mark(name)
+            creation.end()
+            _ = try ownLink()
         } catch {
             // Without its mark it would be nobody's.
             try? maker.remove(name)
@@ -91,21 +88,20 @@ extension LiveHost {
         return false
     }
 
-    private mutating func markLink() throws(KeeperFailure) {
-        let made = try askingNetwork { () throws(NetworkError) in
-            guard let link = try netlink.link(named: name) else {
-                throw NetworkError(.notFound, "\(name) was removed as soon as it was made")
+    /// Makes the link that was just made known as ours.
+    func mark(_ made: InterfaceName) throws(KeeperFailure) {
+        try askingNetwork { () throws(NetworkError) in
+            guard let link = try netlink.link(named: made) else {
+                throw NetworkError(.notFound, "\(made) was removed as soon as it was made")
             }
-            return link
+            try netlink.setAlias(index: link.index, ownerTag)
         }
-        try mark(made)
         do throws(NetworkError) {
-            try HostSettings().promoteSecondaries(of: name)
+            try HostSettings().promoteSecondaries(of: made)
         } catch {
             // Needed only when addresses of one subnet are exchanged.
             Log.write(.warning, error.message)
         }
-        _ = try ownLink()
     }
 
     private mutating func removeLink() throws(KeeperFailure) {
@@ -115,7 +111,7 @@ extension LiveHost {
     }
 
     /// Returns when the link is gone: the engine ends by itself, and is helped when it does not.
-    private func remove(_ own: OwnLink) throws(KeeperFailure) {
+    func remove(_ own: OwnLink) throws(KeeperFailure) {
         let owner = self.backend(own.kind)
         do throws(BackendError) {
             try owner.remove(name)
@@ -139,12 +135,20 @@ extension LiveHost {
         }
     }
 
+    /// The link that changes are meant for: the one that is being made beside ours, or ours.
     private mutating func requireLink() throws(KeeperFailure) -> UInt32 {
-        guard let own = try ownLink() else {
-            throw KeeperFailure(.notRunning, "there is no link \(name)")
+        if let replacement {
+            let link = try askingNetwork { () throws(NetworkError) in
+                try netlink.link(named: replacement.name)
+            }
+            guard let link, link.alias == ownerTag else { throw noLink }
+            return link.index
         }
+        guard let own = try ownLink() else { throw noLink }
         return own.link.index
     }
+
+    var noLink: KeeperFailure { KeeperFailure(.notRunning, "there is no link \(name)") }
 
     private func add(_ change: Change, to index: UInt32) throws(KeeperFailure) {
         try askingNetwork { () throws(NetworkError) in
@@ -169,20 +173,34 @@ extension LiveHost {
 
     // MARK: device
 
-    private mutating func configure(
+    mutating func configure(
         _ device: DeviceChange, _ peers: [PeerChange] = []
     ) throws(KeeperFailure) {
-        guard let own = try ownLink() else {
-            throw KeeperFailure(.notRunning, "there is no link \(name)")
-        }
-        let target = self.backend(own.kind)
+        var place = replacement.map { (name: $0.name, kind: $0.kind) }
+        if place == nil, let own = try ownLink() { place = (name, own.kind) }
+        guard let place else { throw noLink }
+        let target = self.backend(place.kind)
         try askingBackend { () throws(BackendError) in
-            try target.apply(name, device: device, peers: peers, replacePeers: false)
+            try target.apply(place.name, device: device, peers: peers, replacePeers: false)
         }
     }
 
-    /// A request sets the device before its peers: one that comes later begins another.
     public mutating func performTogether(_ changes: ArraySlice<Change>) -> Bool {
+        if case .addRoute = changes.first { addRoutes(changes) } else { configureTogether(changes) }
+    }
+
+    private mutating func addRoutes(_ changes: ArraySlice<Change>) -> Bool {
+        var routes: [Route] = []
+        for change in changes {
+            guard case .addRoute(let route) = change else { return false }
+            routes.append(route)
+        }
+        guard let index = try? requireLink() else { return false }
+        return (try? netlink.addRoutes(routes, index: index)) != nil
+    }
+
+    /// A request sets the device before its peers: one that comes later begins another.
+    private mutating func configureTogether(_ changes: ArraySlice<Change>) -> Bool {
         var device = DeviceChange()
         var peers: [PeerChange] = []
         do throws(KeeperFailure) {
@@ -214,7 +232,7 @@ extension LiveHost {
         }
     }
 
-    private mutating func setDNS(_ dns: DNSSettings?) throws(KeeperFailure) {
+    mutating func setDNS(_ dns: DNSSettings?) throws(KeeperFailure) {
         refusedDNS = nil
         if dns != nil, index == nil { _ = try ownLink() }
         do throws(NetworkError) {

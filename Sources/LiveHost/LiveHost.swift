@@ -42,9 +42,12 @@ public struct LiveHost: TunnelHost, ~Copyable {
     var sleep: SleepMonitor?
     let settings: SettingRecord
     let creation: CreationRecord
+    let replacements: ReplacementRecord
 
     /// Of the link when it was last seen.
     var index: UInt32?
+    /// A link that is being made beside ours.
+    var replacement: Replacement?
     /// Added here: a rule whose neighbour somebody removed is still known to be ours.
     var rules: Set<Rule> = []
     /// What names of hosts were last found to stand for: the paths there decide the MTU.
@@ -75,6 +78,7 @@ public struct LiveHost: TunnelHost, ~Copyable {
         resolver = Resolver(paths.resolver)
         settings = SettingRecord(directory: paths.run)
         creation = CreationRecord(directory: paths.run, name: name)
+        replacements = ReplacementRecord(directory: paths.run, name: name)
         firewall = try? Firewall()
         firewallMonitor = try? FirewallMonitor(name)
         sleep = SleepMonitor(busAddress: paths.bus)
@@ -125,7 +129,10 @@ public struct LiveHost: TunnelHost, ~Copyable {
                 index = nil
                 return nil
             }
-            try mark(link)
+            try askingNetwork { () throws(NetworkError) in
+                try netlink.setAlias(index: link.index, ownerTag)
+            }
+            creation.end()
         }
         return OwnLink(link: link, kind: kind)
     }
@@ -144,13 +151,6 @@ public struct LiveHost: TunnelHost, ~Copyable {
             poller.wait(milliseconds: 5)
         }
         return true
-    }
-
-    func mark(_ link: Link) throws(KeeperFailure) {
-        try askingNetwork { () throws(NetworkError) in
-            try netlink.setAlias(index: link.index, ownerTag)
-        }
-        creation.end()
     }
 
     private func foreign(_ link: Link) -> KeeperFailure {

@@ -7,6 +7,7 @@ import WireGuard
 
 extension LiveHost {
     public mutating func snapshot() throws(KeeperFailure) -> TunnelState? {
+        try settleReplacement()
         guard let own = try ownLink() else { return nil }
         var device = try readDevice(own.kind)
         device.mtu = own.link.mtu

@@ -4,9 +4,18 @@
 import WireGuard
 
 public enum Change: Equatable, Sendable {
-    /// When there is a link of the other kind it is replaced: with it go the device, the peers,
-    /// MTU, addresses, routes and DNS; rules, firewall and settings stay.
+    /// There is none of the tunnel's name.
     case createLink(BackendKind)
+    /// Makes a link beside the one that is there, under a name of its own. The changes of the device,
+    /// its peers, MTU and addresses that follow are the new one's, until `exchangeLink`; the old one
+    /// works meanwhile.
+    case createReplacement(BackendKind)
+    /// The old link goes, with its device, addresses, routes and DNS; the new one, which is down, takes
+    /// its name. Rules, firewall and settings stay. Until it is up and has its routes nothing passes.
+    case exchangeLink
+    /// Has the device begin a handshake with each: they have a session with the device that was here
+    /// before, and would send to that until they notice (15 s, section 6.1 of the WireGuard paper).
+    case greetPeers([PublicKey])
     /// The last change of `undo`; takes the device, addresses and routes along.
     case removeLink
 

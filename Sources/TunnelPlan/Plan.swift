@@ -3,18 +3,21 @@
 // one to be in: what is new works before the old goes, no packet that the tunnel sent enters it
 // again (C37), and none that belongs into it leaves beside it.
 //
-//   link → device → peers → MTU, addresses, up → setting, firewall → routes → rules → DNS
+//   link → device → peers → MTU, addresses → [the old link goes → port] → up → setting, firewall →
+//   routes → rules → [handshakes] → DNS; what stands in brackets only where a link is replaced
 //   then what goes: rules → routes → setting, firewall → mark → peers → addresses → MTU, down
 import WireGuard
 
 /// The changes that lead from `from` (nil: there is no tunnel) to `to`; empty when they are the
-/// same in meaning. Another back-end is a `createLink` of its kind: see `Change`. Whoever creates a
-/// tunnel has chosen its back-end; where `to` leaves it open the kernel is taken.
+/// same in meaning. For another back-end, and for the same with `renews`, a new link is made that
+/// replaces the one there is: see `Change.createReplacement`. Whoever creates a tunnel has chosen its
+/// back-end; where `to` leaves it open the kernel is taken.
 public func plan(
-    from: TunnelState?, to: DesiredTunnel, policy: EndpointPolicy = EndpointPolicy()
+    from: TunnelState?, to: DesiredTunnel, policy: EndpointPolicy = EndpointPolicy(),
+    renews: Bool = false
 ) -> [Change] {
-    var planner = Planner(from: from, to: to)
-    return planner.plan(policy)
+    var planner = Planner(from: from, to: to, policy, renews: renews)
+    return planner.plan()
 }
 
 /// The changes that leave nothing of a tunnel. With the link go its device, addresses and routes.
@@ -33,34 +36,51 @@ public func undo(of state: TunnelState) -> [Change] {
 private struct Planner {
     private let from: TunnelState
     private let to: DesiredTunnel
+    private let policy: EndpointPolicy
     private let createsLink: BackendKind?
+    /// The device that is replaced.
+    private let replaces: DeviceSnapshot?
     /// What is added, and what is removed afterwards.
     private var changes: [Change] = []
     private var removals: [Change] = []
 
-    init(from: TunnelState?, to: DesiredTunnel) {
-        if let from, to.backend == nil || to.backend == from.backend {
+    init(from: TunnelState?, to: DesiredTunnel, _ policy: EndpointPolicy, renews: Bool) {
+        self.policy = policy
+        replaces = from?.device
+        guard let from else {
+            createsLink = to.backend ?? .kernel
+            self.from = TunnelState(replacing: nil, by: to.backend ?? .kernel)
+            self.to = to.normalised
+            return
+        }
+        let kind = to.backend ?? from.backend
+        guard renews || kind != from.backend else {
             createsLink = nil
             self.from = from
             self.to = to.normalised
-        } else {
-            let kind = to.backend ?? .kernel
-            createsLink = kind
-            self.from = TunnelState(replacing: from, by: kind)
-            self.to = from.map { to.normalised.inheriting($0.device) } ?? to.normalised
+            return
         }
+        createsLink = kind
+        self.from = TunnelState(replacing: from, by: kind)
+        self.to = to.normalised.inheriting(from.device, policy)
     }
 
-    mutating func plan(_ policy: EndpointPolicy) -> [Change] {
-        if let createsLink { changes.append(.createLink(createsLink)) }
+    mutating func plan() -> [Change] {
+        if let createsLink {
+            changes.append(
+                replaces == nil ? .createLink(createsLink) : .createReplacement(createsLink))
+        }
         var peers = PeerPlanner(policy: policy)
         let peerChanges = peers.plan(from: from.device, to: to.peers)
         let mark = markChange()
         planDevice(early: mark)
         changes += peerChanges.set
         planLink()
+        if createsLink != nil, replaces != nil { planExchange() }
+        if to.host.isUp, !from.host.isUp { changes.append(.setUp(true)) }
         planProtection()
         planRoutes()
+        if createsLink != nil, let replaces { greetPeers(of: replaces) }
         if to.host.dns != from.host.dns { changes.append(.setDNS(to.host.dns)) }
         planWithdrawal()
         if let mark, !mark.isEarly { removals.append(.setDevice(DeviceChange(fwmark: mark.value))) }
@@ -93,15 +113,37 @@ private struct Planner {
         {
             change.privateKey = key
         }
-        // 0 is any port: whichever it has will do.
-        if let port = to.device.listenPort, port != 0, port != from.device.listenPort {
-            change.listenPort = port
-        }
+        if createsLink == nil || replaces == nil { change.listenPort = portChange }
         if let mark, mark.isEarly {
             change.fwmark = mark.value
             exempt(mark.value)
         }
         if change != DeviceChange() { changes.append(.setDevice(change)) }
+    }
+
+    /// 0 is any port: whichever it has will do.
+    private var portChange: UInt16? {
+        guard let port = to.device.listenPort, port != 0, port != from.device.listenPort else {
+            return nil
+        }
+        return port
+    }
+
+    /// The port is the old device's until it has gone.
+    private mutating func planExchange() {
+        changes.append(.exchangeLink)
+        if let port = portChange { changes.append(.setDevice(DeviceChange(listenPort: port))) }
+    }
+
+    /// Those that had a session. A device that comes up greets by itself whoever has a keepalive, and
+    /// one that is never told where a peer is cannot.
+    private mutating func greetPeers(of old: DeviceSnapshot) {
+        guard to.host.isUp else { return }
+        let live = Set(old.peers.filter { !policy.isStale($0) }.map(\.publicKey))
+        let greeted = to.peers.filter {
+            $0.keepalive == 0 && $0.endpoint != nil && live.contains($0.publicKey)
+        }
+        if !greeted.isEmpty { changes.append(.greetPeers(greeted.map(\.publicKey))) }
     }
 
     /// While the rules of the old mark are there, packets with the new one would enter the tunnel.
@@ -134,7 +176,6 @@ private struct Planner {
         for address in added.sorted(by: InterfaceAddress.precedes) {
             changes.append(.addAddress(address))
         }
-        if to.host.isUp, !from.host.isUp { changes.append(.setUp(true)) }
     }
 
     private func addressesInTheWay(of added: Set<InterfaceAddress>) -> [InterfaceAddress] {
@@ -234,18 +275,20 @@ extension DesiredTunnel {
 
 extension DesiredTunnel {
     /// For a new device in the place of `old`: what is left as it is (C58) would be lost with it. So the
-    /// peers find it where it was, and it them, also those that have only ever called.
-    fileprivate func inheriting(_ old: DeviceSnapshot) -> DesiredTunnel {
+    /// peers find it where it was, and it them, also those that have only ever called or have roamed.
+    fileprivate func inheriting(_ old: DeviceSnapshot, _ policy: EndpointPolicy) -> DesiredTunnel {
         var result = self
         if device.privateKey == nil { result.device.privateKey = old.privateKey }
         if device.listenPort ?? 0 == 0, old.listenPort != 0 {
             result.device.listenPort = old.listenPort
         }
         if device.fwmark == nil, old.fwmark != 0 { result.device.fwmark = old.fwmark }
-        let learned = Dictionary(
-            old.peers.map { ($0.publicKey, $0.endpoint) }, uniquingKeysWith: { $1 })
-        for index in result.peers.indices where result.peers[index].endpoint == nil {
-            result.peers[index].endpoint = learned[result.peers[index].publicKey] ?? nil
+        let known = Dictionary(old.peers.map { ($0.publicKey, $0) }, uniquingKeysWith: { $1 })
+        for index in result.peers.indices {
+            guard let peer = known[result.peers[index].publicKey], let learned = peer.endpoint,
+                policy.endpoint(for: result.peers[index], having: peer) == nil
+            else { continue }
+            result.peers[index].endpoint = learned
         }
         return result
     }

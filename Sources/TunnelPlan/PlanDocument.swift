@@ -39,6 +39,7 @@ public struct PlanDocument: Equatable, Sendable {
 
     /// The line of the change, and one for each forward that comes or goes with it.
     public func lines(_ change: Change) -> [String] {
+        if case .exchangeLink = change { return [line(change)] + exchangeNotes }
         guard case .setFirewall(let settings) = change else { return [line(change)] }
         let forwards = settings?.forwards ?? []
         return [line(change)]
@@ -46,10 +47,23 @@ public struct PlanDocument: Equatable, Sendable {
             + formerForwards.filter { !forwards.contains($0) }.map { "- forward \($0)" }
     }
 
+    /// What people see of it elsewhere.
+    private var exchangeNotes: [String] {
+        [
+            "~ link \(name): its number (ifindex) is another, its counters begin anew",
+            "~ sessions: one new handshake with each peer",
+        ]
+    }
+
     /// Without a newline.
     public func line(_ change: Change) -> String {
         switch change {
         case .createLink(let kind): "+ link \(name) (\(kind.rawValue))"
+        case .createReplacement(let kind):
+            "+ link (\(kind.rawValue)) beside \(name), to replace it"
+        case .exchangeLink: "~ link \(name): the new one takes its place"
+        case .greetPeers(let keys):
+            "~ sessions: a handshake with \(keys.count) peer\(keys.count == 1 ? "" : "s") begins here"
         case .removeLink: "- link \(name)"
         case .setDevice(let change): "~ device " + describe(change)
         case .addPeer(let change): "+ peer " + describe(change)

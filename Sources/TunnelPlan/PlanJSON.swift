@@ -23,7 +23,9 @@ extension PlanDocument {
     private func write(_ change: Change, to writer: inout JSONWriter) {
         writer.beginObject()
         switch change {
-        case .createLink, .removeLink, .setMTU, .setUp: writeLink(change, to: &writer)
+        case .createLink, .createReplacement, .exchangeLink, .greetPeers, .removeLink, .setMTU,
+            .setUp:
+            writeLink(change, to: &writer)
         case .setDevice, .addPeer, .changePeer, .removePeer: writeDevice(change, to: &writer)
         case .addAddress(let address): writer.head("add", "address", "address", "\(address)")
         case .removeAddress(let address):
@@ -44,6 +46,14 @@ extension PlanDocument {
     private func writeLink(_ change: Change, to writer: inout JSONWriter) {
         switch change {
         case .createLink(let kind): writer.head("add", "link", "backend", kind.rawValue)
+        case .createReplacement(let kind):
+            writer.head("add", "replacement", "backend", kind.rawValue)
+        case .exchangeLink:
+            writer.head("change", "link")
+            writer.bool("replaced", true)
+        case .greetPeers(let keys):
+            writer.head("change", "sessions")
+            writer.number("handshakes", UInt64(keys.count))
         case .removeLink: writer.head("remove", "link")
         case .setMTU(let mtu):
             writer.head("change", "mtu")

@@ -21,6 +21,15 @@ public struct TunnelModel: Sendable {
     private var backend = BackendKind.kernel
     private var device: DeviceModel?
     private var host = HostState()
+    /// Beside it, until it takes its place.
+    private var replacement: Replacement?
+
+    private struct Replacement {
+        let backend: BackendKind
+        var device = DeviceModel(DeviceSnapshot())
+        /// Of the link only.
+        var host = HostState()
+    }
 
     public init(_ state: TunnelState? = nil) {
         guard let state else { return }
@@ -38,13 +47,26 @@ public struct TunnelModel: Sendable {
     public mutating func apply(_ change: Change) throws(ModelError) {
         switch change {
         case .createLink(let kind): try createLink(kind)
+        case .createReplacement(let kind):
+            try require(device != nil && replacement == nil, "there is nothing to replace")
+            replacement = Replacement(backend: kind)
+        case .exchangeLink: try exchangeLink()
+        case .greetPeers(let keys):
+            try require(host.isUp && replacement == nil, "a link that is down greets nobody")
+            for key in keys {
+                try require(device?.peer(key)?.endpoint != nil, "\(key) is not to be reached")
+            }
         case .removeLink: try removeLink()
         case .setDevice, .addPeer, .changePeer, .removePeer:
             guard device != nil else { throw ModelError("there is no link") }
-            try device?.apply(change)
+            if replacement == nil {
+                try device?.apply(change)
+            } else {
+                try replacement?.device.apply(change)
+            }
         case .addAddress, .removeAddress, .setMTU, .setUp, .addRoute, .removeRoute:
             guard device != nil else { throw ModelError("there is no link") }
-            try applyToLink(change)
+            try applyToEitherLink(change)
         case .addRule, .removeRule, .setDNS, .setFirewall, .setSetting:
             guard device != nil else { throw ModelError("there is no link") }
             try applyToHost(change)
@@ -52,10 +74,20 @@ public struct TunnelModel: Sendable {
     }
 
     private mutating func createLink(_ kind: BackendKind) throws(ModelError) {
-        guard device == nil || kind != backend else { throw ModelError("the link exists") }
-        host = TunnelState(replacing: state, by: kind).host
+        guard device == nil else { throw ModelError("the link exists") }
+        host = HostState()
         backend = kind
         device = DeviceModel(DeviceSnapshot())
+    }
+
+    private mutating func exchangeLink() throws(ModelError) {
+        guard let new = replacement else { throw ModelError("there is no new link") }
+        // The port is the old one's until now.
+        try require(new.device.snapshot.listenPort == 0, "a device that waits has no port")
+        let old = host
+        host = new.host
+        (host.rules, host.firewall, host.settings) = (old.rules, old.firewall, old.settings)
+        (backend, device, replacement) = (new.backend, new.device, nil)
     }
 
     /// What would be left behind has to be gone.
@@ -67,7 +99,24 @@ public struct TunnelModel: Sendable {
         host = HostState()
     }
 
+    /// What was made beside the link goes, as its owner lets it go when a step has failed.
+    public mutating func dropReplacement() { replacement = nil }
+
     // MARK: link
+
+    private mutating func applyToEitherLink(_ change: Change) throws(ModelError) {
+        guard var new = replacement else { return try applyToLink(change) }
+        switch change {
+        case .setUp, .addRoute: throw ModelError("a link that waits is down and has no routes")
+        default: break
+        }
+        let old = host
+        host = new.host
+        defer { host = old }
+        try applyToLink(change)
+        new.host = host
+        replacement = new
+    }
 
     private mutating func applyToLink(_ change: Change) throws(ModelError) {
         switch change {

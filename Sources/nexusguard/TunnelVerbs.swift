@@ -7,12 +7,15 @@ import WireGuard
 
 private let applyOptions =
     hookOptions + readingOptions + gatewayOptions + [
+        renewOption,
         Option(
             long: "backend", argument: "KIND",
             help: "kernel, userspace or auto (default): who moves "
                 + "the packets"),
         jsonOption,
     ]
+private let renewOption = Option(
+    long: "renew", help: "exchange the link for a new one, of a new engine, with little loss")
 private let confirmOption = Option(
     long: "confirm", argument: "SECONDS",
     help: "come back to the former state unless `confirm` comes within SECONDS")
@@ -112,6 +115,7 @@ private func applyOptions(
     options.confirmSeconds = try invocation.number("confirm", 1...86_400).map { UInt32($0) }
     options.isLenient = invocation.has("lenient")
     options.isPersistent = invocation.has("persist")
+    options.renewsLink = invocation.has("renew")
     try readGatewayOptions(invocation, into: &options)
     options.backend = try backendPreference(invocation)
     if invocation.has("allow-hooks") {
@@ -162,7 +166,9 @@ private func tell(
     if report.isPlan {
         return try Output.write(report.changes.map { $0 + "\n" }.joined())
     }
-    for change in report.changes { Output.note(change, invocation) }
+    if !report.changes.isEmpty {
+        Output.note(report.changes.joined(separator: "\n"), invocation)
+    }
     if let seconds = report.confirmSeconds {
         Output.note(
             "the former state comes back in \(seconds) s, unless you run "

@@ -103,7 +103,7 @@ extension Bench {
         say(String(decoding: text, as: UTF8.self))
         let before = try host.snapshot()
         do throws(KeeperFailure) {
-            try host.perform(.createLink(.kernel))
+            try host.perform(.createReplacement(.kernel))
             fail("a link of a kind that is not there was made")
         } catch {
             say("\(error)")
@@ -115,7 +115,11 @@ extension Bench {
             name, paths: paths, userspace: userspace,
             kernel: PlayedKernel(engine: userspace, isThere: true))
         _ = try host.snapshot()
-        try host.perform(.createLink(.kernel))
+        try host.perform(.createReplacement(.kernel))
+        try host.perform(.setDevice(DeviceChange(fwmark: 7)))
+        guard try host.snapshot() == before else { fail("half of a replacement was left") }
+        try host.perform(.createReplacement(.kernel))
+        try host.perform(.exchangeLink)
         guard let after = try host.snapshot() else { fail("no tunnel") }
         guard after.host.rules == before.host.rules, after.host.firewall == before.host.firewall,
             after.host.settings == before.host.settings, !after.host.rules.isEmpty
@@ -153,6 +157,12 @@ private struct PlayedKernel: Backend {
         _ name: InterfaceName, device: DeviceChange, peers: [PeerChange], replacePeers: Bool
     ) throws(BackendError) {
         try engine.apply(name, device: device, peers: peers, replacePeers: replacePeers)
+    }
+
+    func isFree(_ name: InterfaceName) -> Bool { engine.isFree(name) }
+
+    func rename(_ name: InterfaceName, to other: InterfaceName) throws(BackendError) {
+        try engine.rename(name, to: other)
     }
 
     func remove(_ name: InterfaceName) throws(BackendError) { try engine.remove(name) }

@@ -32,6 +32,7 @@ struct MemoryHost: TunnelHost {
 
     mutating func snapshot() throws(KeeperFailure) -> TunnelState? {
         if let snapshotFailure { throw snapshotFailure }
+        model.dropReplacement()
         return state
     }
 
@@ -171,12 +172,14 @@ struct Simulation {
 extension Simulation {
     @discardableResult
     mutating func apply(
-        _ intent: Intent, confirmSeconds: UInt32? = nil, dryRun: Bool = false
+        _ intent: Intent, confirmSeconds: UInt32? = nil, dryRun: Bool = false,
+        renewsLink: Bool = false
     ) -> Answer? {
         requests += 1
         var options = ApplyOptions()
         options.confirmSeconds = confirmSeconds
         options.isDryRun = dryRun
+        options.renewsLink = renewsLink
         handle(.apply(requests, intent, options))
         return answers[requests]
     }

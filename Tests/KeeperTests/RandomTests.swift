@@ -71,7 +71,8 @@ private struct SlowModel {
                     if random.oneIn(4) {
                         simulation.host.fail(steps: random.below(8))
                     }
-                    let answer = simulation.apply(Self.files[number], confirmSeconds: seconds)
+                    let answer = simulation.apply(
+                        Self.files[number], confirmSeconds: seconds, renewsLink: random.oneIn(4))
                     simulation.host.failingSteps = []
                     if answer?.applied != nil {
                         model.apply(

@@ -59,6 +59,30 @@ import WireGuard
         }
     }
 
+    /// Whether the step was made by the old link or the new one: in the end there is one, and whole.
+    @Test(arguments: [intent(full), intent(full, backend: .kernel)])
+    func case_C62_a_link_that_cannot_be_replaced_stays(_ wanted: Intent) throws {
+        var reference = Simulation()
+        reference.apply(intent(full))
+        let before = reference.host.state
+        let steps = try #require(
+            reference.apply(wanted, dryRun: true, renewsLink: true)?.applied?.changes)
+        #expect(steps.contains(.exchangeLink))
+        for step in steps.indices {
+            var simulation = Simulation()
+            simulation.apply(intent(full))
+            simulation.host.fail(steps: step)
+            let answer = simulation.apply(wanted, renewsLink: true)
+            #expect(answer?.failure?.message.contains("the former state is back") == true)
+            #expect(same(simulation.host.state, before), "after step \(step)")
+            #expect(simulation.saved.confirmed == intent(full))
+        }
+        let made = try #require(reference.apply(wanted, renewsLink: true)?.applied)
+        #expect(made.plan.text.contains("one new handshake with each peer"))
+        #expect(reference.host.state?.backend == wanted.backend ?? .userspace)
+        #expect(reference.apply(wanted)?.applied?.changes == [])
+    }
+
     @Test func case_C62_a_failed_first_start_leaves_nothing() throws {
         var reference = Simulation()
         let steps = try #require(reference.apply(intent(full), dryRun: true)?.applied?.changes)

@@ -62,6 +62,7 @@ import WireGuard
         options.hooks = .allow
         options.isLenient = true
         options.isPersistent = true
+        options.renewsLink = true
         options.masquerades = true
         options.answersThroughTunnel = true
         options.forwards = [
@@ -82,6 +83,7 @@ import WireGuard
         #expect(request.configuration == text)
         #expect(request.options.confirmSeconds == 90)
         #expect(!request.options.isDryRun)
+        #expect(request.options.renewsLink)
         #expect(request.backend == .kernel)
         #expect(request.hooks == .allow)
         #expect(request.isLenient)

@@ -41,10 +41,12 @@ func peer(_ number: UInt8, _ lines: String...) -> String {
     (["[Peer]", "PublicKey = \(key(number).base64)"] + lines).joined(separator: "\n")
 }
 
-func intent(_ text: String, hooks: HookPolicy = .refuse) -> Intent {
+func intent(
+    _ text: String, backend: BackendKind = .userspace, hooks: HookPolicy = .refuse
+) -> Intent {
     let bytes = [UInt8](text.utf8)
     let parsed = try! ConfigurationFile.parse(bytes.span, file: "test")
-    return Intent(parsed.configuration, backend: .userspace, hooks: hooks)
+    return Intent(parsed.configuration, backend: backend, hooks: hooks)
 }
 
 let small = text("Address = 10.7.0.1/24", "MTU = 1420", peers: peer(1, "AllowedIPs = 10.7.0.2/32"))

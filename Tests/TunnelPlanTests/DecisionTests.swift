@@ -132,6 +132,53 @@ private func kinds(_ decision: TunnelDecision) -> [TunnelPlan.Issue.Kind] {
         #expect(resolved.issues == [])
     }
 
+    /// Bridges of containers (docker's 172.17.0.0/16 and on, k3s's 10.42.0.0/16) and the LAN are where
+    /// two hosts have the same addresses: nothing that is on this host becomes anybody's endpoint, also
+    /// not for a peer without one, or in the subnet of one. What is told was configured, resolved or
+    /// learned.
+    @Test func case_C36_no_endpoint_is_guessed() throws {
+        let text = [UInt8]("gateway.example".utf8)
+        let name = HostName(text.span)!
+        var named = peer(3, ["10.42.7.0/24"])
+        named.endpoint = .host(name, port: 51820)
+        let file = file(
+            addresses: ["10.42.0.1/24", "172.19.0.1/16"], peer(1, ["172.19.0.2/32"]),
+            peer(2, ["10.42.1.0/24"], endpoint: "192.0.2.1:51820"), named, peer(4, ["fd42::/64"]))
+        var facts = HostFacts()
+        for (number, text) in [
+            "172.17.0.1/16", "172.19.0.1/16", "10.42.0.1/24", "192.168.1.7/24", "fd42::1/64",
+        ].enumerated() {
+            let link = ["docker0", "br-1", "cni0", "eth0", "flannel.1"][number]
+            facts.addresses.append(HostAddress(address(text), link: link))
+            facts.routes.append(HostRoute(address(text).subnet, link: link))
+        }
+        for peer in file.peers {
+            if let source = peer.endpoint { facts.resolved[source] = endpoint("203.0.113.5:51820") }
+        }
+        let configured: Set = [endpoint("192.0.2.1:51820"), endpoint("203.0.113.5:51820")]
+        let wanted = try #require(decide(file, facts).tunnel)
+        let state = try made(wanted)
+        #expect(endpoints(plan(from: nil, to: wanted)) == configured)
+        var learned = state
+        learned.device.peers[0].endpoint = endpoint("198.51.100.9:4000")
+        learned.device.peers[0].lastHandshakeSeconds = 990
+        let policy = EndpointPolicy(now: 1000)
+        #expect(endpoints(plan(from: learned, to: wanted, policy: policy)) == [])
+        #expect(
+            endpoints(plan(from: learned, to: wanted, policy: policy, renews: true))
+                == configured.union([endpoint("198.51.100.9:4000")]))
+    }
+
+    private func endpoints(_ changes: [Change]) -> Set<Endpoint> {
+        Set(
+            changes.compactMap { change in
+                switch change {
+                case .addPeer(let peer), .changePeer(let peer): peer.endpoint
+                default: nil
+                }
+            })
+    }
+
     @Test func case_C38_table_off_routes_nothing() {
         let off = decide(
             file(addresses: ["10.0.0.1/24"], peer(1, ["0.0.0.0/0", "10.1.0.0/16"])) {

@@ -12,15 +12,23 @@ private struct Step {
     let changes: [Change]
     private(set) var after: TunnelState?
 
-    init(from before: TunnelState?, to wanted: DesiredTunnel, previous: DesiredTunnel? = nil) {
+    init(
+        from before: TunnelState?, to wanted: DesiredTunnel, previous: DesiredTunnel? = nil,
+        renews: Bool = false
+    ) {
         self.before = before
         self.wanted = wanted
         policy = EndpointPolicy(previous: previous, now: now)
-        changes = plan(from: before, to: wanted, policy: policy)
+        changes = plan(from: before, to: wanted, policy: policy, renews: renews)
     }
 
     var replacesLink: Bool {
-        changes.contains { if case .createLink = $0 { true } else { false } }
+        changes.contains {
+            switch $0 {
+            case .createLink, .createReplacement: true
+            default: false
+            }
+        }
     }
 
     /// Applies the changes one by one; `each` sees every state, the first included.
@@ -56,7 +64,7 @@ private struct Step {
             if state == nil, wanted.backend == nil { wanted.backend = .kernel }
             var step = Step(
                 from: state.map { random.live($0) }, to: wanted,
-                previous: random.oneIn(2) ? previous : nil)
+                previous: random.oneIn(2) ? previous : nil, renews: random.oneIn(8))
             body(&step)
             (state, previous) = (step.after, wanted)
         }
@@ -78,9 +86,15 @@ private struct Step {
                 after.device, as: fresh.device, wanted: step.wanted.device,
                 kept: step.before?.device)
             expect(after, holds: fresh, kept: kept, step)
-            hold(
-                plan(from: after, to: step.wanted, policy: step.policy) == [],
-                "the plan again: \(plan(from: after, to: step.wanted, policy: step.policy))")
+            var answered = after
+            if step.replacesLink {
+                // A new device has no sessions yet: until it has, whoever roamed counts as lost.
+                for index in answered.device.peers.indices {
+                    answered.device.peers[index].lastHandshakeSeconds = now
+                }
+            }
+            let again = plan(from: answered, to: step.wanted, policy: step.policy)
+            hold(again == [], "the plan again: \(again)")
         }
     }
 
@@ -120,7 +134,7 @@ private struct Step {
             let learned = step.before?.device.peers.first { $0.publicKey == wanted.publicKey }
             let isLeft =
                 expected.endpoint == old[wanted.publicKey]?.endpoint
-                || wanted.endpoint == nil && expected.endpoint == learned?.endpoint
+                || expected.endpoint == learned?.endpoint
             expected.endpoint = isLeft ? expected.endpoint : wanted.endpoint
             expected.presharedKey = wanted.presharedKey
             expected.keepalive = wanted.keepalive
@@ -289,7 +303,9 @@ private struct Seen {
         case .setDNS: count("dns")
         case .setFirewall: count("firewall")
         case .setSetting(let setting, _): count(setting)
-        case .createLink, .removeLink: count("link")
+        case .createLink, .createReplacement, .removeLink: count("link")
+        case .exchangeLink: count("exchange")
+        case .greetPeers: count("greeting")
         }
     }
 

@@ -169,7 +169,7 @@ private func desired(
         let state = try made(wanted)
         wanted.backend = .userspace
         let changes = plan(from: state, to: wanted)
-        #expect(changes.first == .createLink(.userspace))
+        #expect(changes.first == .createReplacement(.userspace))
         for change in changes {
             if case .addRule = change { Testing.Issue.record("a rule again") }
             if case .removeRule = change { Testing.Issue.record("a rule goes") }
@@ -178,6 +178,63 @@ private func desired(
         try model.apply(changes)
         #expect(model.state?.backend == .userspace)
         #expect(model.state?.host == state.host)
+    }
+
+    @Test func a_link_is_whole_before_it_replaces_the_old_one() throws {
+        var wanted = decide(
+            file(addresses: ["10.0.0.2/24"], peer(1, ["0.0.0.0/0"]), peer(2, ["10.1.0.0/16"]))
+        ).tunnel!
+        wanted.device.listenPort = 51820
+        var state = try made(wanted)
+        for index in state.device.peers.indices {
+            state.device.peers[index].endpoint = endpoint("203.0.113.9:1024")
+            state.device.peers[index].lastHandshakeSeconds = index == 0 ? 900 : 0
+        }
+        let policy = EndpointPolicy(now: 1000)
+        #expect(plan(from: state, to: wanted, policy: policy) == [])
+        let changes = plan(from: state, to: wanted, policy: policy, renews: true)
+        #expect(changes.first == .createReplacement(state.backend))
+        let exchange = try #require(changes.firstIndex(of: .exchangeLink))
+        // Only what two links cannot both have comes after it: port, being up, routes.
+        for change in changes[..<exchange] {
+            switch change {
+            case .createReplacement, .addPeer, .addAddress, .setMTU: break
+            case .setDevice(let device): #expect(device.listenPort == nil)
+            default: Testing.Issue.record("\(change) before the exchange")
+            }
+        }
+        #expect(
+            changes[(exchange + 1)...].prefix(2) == [
+                .setDevice(DeviceChange(listenPort: 51820)), .setUp(true),
+            ])
+        for change in changes[(exchange + 3)...] {
+            switch change {
+            case .addRoute: break
+            // Who had no session is not waked.
+            case .greetPeers(let keys): #expect(keys == [state.device.peers[0].publicKey])
+            default: Testing.Issue.record("\(change) after the exchange")
+            }
+        }
+        var model = TunnelModel(state)
+        try model.apply(changes)
+        let after = try #require(model.state)
+        #expect(after.host == state.host)
+        #expect(after.device.peers.map(\.endpoint) == state.device.peers.map(\.endpoint))
+        #expect(after.device.peers.allSatisfy { $0.lastHandshakeSeconds == 0 })
+    }
+
+    @Test func a_link_that_replaces_another_knows_where_a_peer_has_roamed_to() throws {
+        let server = peer(1, ["10.1.0.0/16"], endpoint: "192.0.2.1:51820")
+        let wanted = decide(file(addresses: ["10.0.0.2/24"], server)).tunnel!
+        var state = try made(wanted)
+        state.device.peers[0].endpoint = endpoint("203.0.113.9:1024")
+        for (handshake, place) in [(900, "203.0.113.9:1024"), (0, "192.0.2.1:51820")] {
+            state.device.peers[0].lastHandshakeSeconds = Int64(handshake)
+            var model = TunnelModel(state)
+            try model.apply(
+                plan(from: state, to: wanted, policy: EndpointPolicy(now: 1000), renews: true))
+            #expect(model.state?.device.peers.first?.endpoint == endpoint(place))
+        }
     }
 
     @Test func routes_come_back_after_the_last_ipv4_address() throws {
@@ -226,7 +283,7 @@ private func desired(
         again.updateOnly = true
         again.prefixes = [PrefixChange(prefix("10.1.0.0/16"))]
         let misfits: [Change] = [
-            .createLink(.kernel), .removeLink, .setDevice(DeviceChange()),
+            .createLink(.kernel), .exchangeLink, .removeLink, .setDevice(DeviceChange()),
             .setDevice(DeviceChange(privateKey: secret(7).clamped)),
             .addPeer(PeerChange(publicKey: key(1))),
             .changePeer(PeerChange(publicKey: key(1))), .changePeer(again), .removePeer(key(2)),
@@ -329,7 +386,7 @@ private func desired(
         var wanted = decide(file).tunnel!
         wanted.backend = .userspace
         let changes = plan(from: before, to: wanted)
-        #expect(changes.first == .createLink(.userspace))
+        #expect(changes.first == .createReplacement(.userspace))
         model = TunnelModel(before)
         try model.apply(changes)
         let device = try #require(model.state).device
