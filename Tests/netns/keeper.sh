@@ -3,7 +3,7 @@
 #
 # The keeper of a tunnel that takes the default route: what others remove comes back, what others own
 # is left alone, its death costs no packet, a change that nobody confirms is taken back, and whatever
-# it is killed in, up and down leave the host as it was.
+# it or who asks it is killed in, up and down leave the host as it was.
 #
 #   netns A: keeper of $WA  192.0.2.1 ═══ 192.0.2.2  netns B: PEER $WB, 198.51.100.1 on lo
 #            neighbour: a link of its own, table 4242, rule 4242, nft table inet neighbour
@@ -195,7 +195,26 @@ done
 expect_state "as before after $ROUNDS rounds" "$WORK/before"
 wait_until 10 "no process of ours to be left" is_alone
 
-step "$ROUNDS times killed at a random point of up or down"
+step "$ROUNDS times kill -9 of up itself, at a random point"
+RANDOM=5
+KILLED=0
+for ((round = 1; round <= ROUNDS; round++)); do
+    # Not in_ns: the process id is to be that of up.
+    ip netns exec "$A" "$COMMAND" up -q "$FILE" >"$WORK/killed.log" 2>&1 &
+    client=$!
+    # The point is random, and the load of the machine makes it more so.
+    sleep "0.$(printf %03d $((RANDOM % 200)))"
+    kill -KILL "$client" 2>/dev/null && KILLED=$((KILLED + 1))
+    wait "$client" 2>/dev/null || true
+    nexusguard up -q "$FILE" >"$WORK/ask.log" 2>&1 || fail "up after kill $round: $(cat "$WORK/ask.log")"
+    nexusguard down -q "$WA" >"$WORK/ask.log" 2>&1 || fail "down after kill $round: $(cat "$WORK/ask.log")"
+    wait_for_state "as before after kill $round of up" "$WORK/before"
+done
+expect_at_least "killed" "$KILLED" 1
+expect_state "as before after $ROUNDS kills" "$WORK/before"
+wait_until 10 "no process of ours to be left" is_alone
+
+step "$ROUNDS times the keeper killed at a random point of up or down"
 RANDOM=7
 KILLED=0
 for ((round = 1; round <= ROUNDS; round++)); do

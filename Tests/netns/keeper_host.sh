@@ -38,7 +38,7 @@ CONF
     )
 }
 state() {
-    in_ns "$A" ip -4 addr show "$WA" | sed 's/ *valid_lft.*//'
+    in_ns "$A" ip addr show "$WA" scope global | sed 's/ *valid_lft.*//'
     in_ns "$A" ip -4 route show table all | sort
     in_ns "$A" ip -4 rule
     in_ns "$A" nft list ruleset
@@ -46,12 +46,18 @@ state() {
 is_state() { [[ $(state | sed '/^[0-9]*: /s/^[0-9]*: //') == "$(cat "$WORK/up")" ]]; }
 milliseconds() { echo $(($(date +%s%N) / 1000000)); }
 
-step "what others remove is back"
+step "what others remove is back, told once, and the link stays"
 conf ""
 ask up "$FILE"
 state | sed '/^[0-9]*: /s/^[0-9]*: //' >"$WORK/up"
 mended() { nexusguard status "$WA" --json | sed 's/.*"mended":\([0-9]*\).*/\1/'; }
 is_mended() { [[ $(mended) -gt $1 ]] && is_state; }
+link_facts() { # what a link that is made again would lose
+    in_ns "$A" cat "/sys/class/net/$WA/ifindex"
+    in_ns "$A" wg show "$WA" private-key | sha256sum
+    in_ns "$A" ss -H -l -n -u -p "sport = :51820" | grep -o 'pid=[0-9]*' | sort -u
+}
+link_facts >"$WORK/link"
 steal() { # COMMAND
     local before begin
     before=$(mended)
@@ -63,11 +69,15 @@ steal() { # COMMAND
     done
     CHECKS=$((CHECKS + 1))
     say "  ok: back and seen after $(($(milliseconds) - begin)) ms: $1"
+    expect_equal "    warnings" "$(($(mended) - before))" 1
+    expect "    number of the link, key and engine as before" diff <(link_facts) "$WORK/link"
 }
 steal "nft flush ruleset"
 steal "ip rule flush; ip rule add pref 32766 table main; ip rule add pref 32767 table default"
 # The same thing told twice in a minute is one line: the route is taken before it goes with the address.
-steal "ip route flush table 51820"
+steal "ip route del default table 51820"
+steal "ip addr del fd77::1/64 dev $WA"
+steal "ip link set $WA mtu 1300"
 steal "ip addr flush dev $WA scope global"
 
 step "an address that somebody else added first is used, and stays"
