@@ -42,10 +42,10 @@ extension AgentLoop {
                 forgetIdentity()
                 return order() == nil ? .notEnrolled : .tokenAtHand
             }
-            if boot == 0 { boot = try store.nextBoot(wallSeconds: now.wallSeconds) }
             if found.deviceId != identity?.deviceId || found.token != identity?.token {
                 try adopt(found, store.configuration())
             }
+            try countBoot(store)
             // What a full disk has kept from it is known here.
             return .loaded(loaded(identity ?? found))
         } catch {
@@ -96,6 +96,7 @@ extension AgentLoop {
         identity = nil
         present = nil
         facts = nil
+        debt = DiskDebt()
         offers = [:]
         eventsHub?.cancel()
         hub = nil
@@ -129,10 +130,15 @@ extension AgentLoop {
         do throws(StoreFault) {
             try store.save(changed)
             identity = changed
+            debt.written(.identity)
             return true
         } catch {
-            log(.error, error.reason)
-            if isFact { identity = changed }
+            guard isFact else {
+                log(.error, error.reason)
+                return false
+            }
+            identity = changed
+            noteRefused(.identity, error, "a restart would not know what has changed")
             return false
         }
     }
@@ -144,8 +150,9 @@ extension AgentLoop {
         offers = offers.filter { $0.key == state.sync.wanted }
         do throws(StoreFault) {
             try store.save(usable.stored)
+            debt.written(.configuration)
         } catch {
-            log(.error, "\(error.reason); the keeper has the configuration all the same")
+            noteRefused(.configuration, error, "the tunnel has the configuration all the same")
         }
     }
 

@@ -37,7 +37,7 @@ extension AgentLoop {
         do throws(StoreFault) {
             let store = try openedStore()
             try store.save(enrolled)
-            if boot == 0 { boot = try store.nextBoot(wallSeconds: now.wallSeconds) }
+            try countBoot(store)
         } catch {
             return tell(
                 .provisionFailed(ControlFault(.transient, code: error.code, error.reason)))
@@ -67,7 +67,7 @@ extension AgentLoop {
             if let token = answer.reprovisionToken { reprovisionToken = token }
             if let pin = answer.nextPin { addPin(pin) }
             if let seconds = answer.news.intervalSeconds, seconds != identity?.heartbeatSeconds {
-                changeIdentity { $0.heartbeatSeconds = seconds }
+                changeIdentity(isFact: true) { $0.heartbeatSeconds = seconds }
             }
             tell(.answered(answer.news))
         }

@@ -67,7 +67,8 @@ extension AgentLoop {
             tunnel: AgentStatus.Tunnel(state, facts, calendar),
             control: AgentStatus.Control(state, hasEvents: isListening, calendar),
             sync: AgentStatus.Sync(state.sync), forwards: present?.stored.forwards ?? [],
-            storage: store?.protection, problems: state.problems)
+            storage: store?.protection, storageProblem: debt.fault?.reason,
+            storageProblemSince: debt.since.map { calendar.time($0) }, problems: problems)
     }
 
     // MARK: leaving

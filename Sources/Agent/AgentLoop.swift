@@ -61,6 +61,8 @@ final class AgentLoop {
     var facts: TunnelFacts?
     var isReading = false
     var nextReadingAt: Moment = .min
+    /// What the disk has refused.
+    var debt = DiskDebt()
     var boot: UInt64 = 0
     let sessionId: String
     var sequence: UInt64 = 0
@@ -122,6 +124,7 @@ final class AgentLoop {
             let moment = Host.bootMilliseconds()
             if state.nextTime.map({ $0 <= moment }) ?? false { tell(.due) }
             readTunnel(moment)
+            settleDebt(moment)
             logger.flushIfDue()
         }
         logger.close()
@@ -132,7 +135,7 @@ final class AgentLoop {
     }
 
     private func wait() {
-        timer.set(min(state.nextTime ?? .max, readingTime))
+        timer.set(min(state.nextTime ?? .max, readingTime, debt.nextTry ?? .max))
         poller.removeAll()
         let signalEntry = poller.add(signals.descriptor)
         poller.add(timer.descriptor)

@@ -76,6 +76,9 @@ public struct AgentStatus: Codable, Equatable, Sendable {
     public var forwards: [Forward]
     /// What guards the secrets on disk.
     public var storage: String?
+    /// Why something that is in force is not on disk, and since when; absent: all is.
+    public var storageProblem: String?
+    public var storageProblemSince: Timestamp?
     /// Stable codes of what is wrong now.
     public var problems: [String]
 }

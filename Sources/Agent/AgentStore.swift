@@ -99,14 +99,21 @@ final class AgentStore: Sendable {
 
     /// One more than at the last start (C76). When the count is lost it goes on from the clock's
     /// minutes: far above what any count was.
+    /// The caller writes it.
     func nextBoot(wallSeconds: Int64) throws(StoreFault) -> UInt64 {
         do throws(StorageError) {
             let before = try documents.read("boot")?.bytes ?? []
             let count = parseDecimal(before.span, maximum: 1 << 52)
             let isFirst = before.isEmpty
-            let boot = (count ?? (isFirst ? 0 : UInt64(max(0, wallSeconds / 60)))) + 1
+            return (count ?? (isFirst ? 0 : UInt64(max(0, wallSeconds / 60)))) + 1
+        } catch {
+            throw StoreFault(error)
+        }
+    }
+
+    func save(boot: UInt64) throws(StoreFault) {
+        do throws(StorageError) {
             try documents.write("boot", Array("\(boot)".utf8))
-            return boot
         } catch {
             throw StoreFault(error)
         }

@@ -77,7 +77,7 @@ extension AgentLoop {
         request.forwardsHash = state.sync.applied?.forwardsHash
         request.rejectedHash = state.sync.rejectedHash
         request.rejectedCode = state.sync.rejection?.code
-        request.problems = state.problems
+        request.problems = problems
         return request
     }
 

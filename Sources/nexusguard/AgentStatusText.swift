@@ -80,6 +80,10 @@ private func details(_ status: AgentStatus) -> [String] {
     }
     for forward in status.forwards { lines.append(row("Forward", forwardText(forward))) }
     if let storage = status.storage { lines.append(row("Storage", storage)) }
+    if let problem = status.storageProblem {
+        let since = status.storageProblemSince.map { " since \($0)" } ?? ""
+        lines.append(row("Disk", "not written\(since): \(problem)"))
+    }
     if !status.problems.isEmpty {
         lines.append(row("Problems", status.problems.joined(separator: ", ")))
     }
