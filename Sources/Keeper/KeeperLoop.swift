@@ -26,7 +26,7 @@ struct KeeperLoop<Target: TunnelHost & ~Copyable>: ~Copyable {
     }
 
     let name: InterfaceName
-    private let files: StateFiles
+    let files: StateFiles
     let group: UInt32?
     /// It began with the machine, or waits for whoever will ask; otherwise somebody is about to.
     private let waits: Bool
@@ -35,7 +35,9 @@ struct KeeperLoop<Target: TunnelHost & ~Copyable>: ~Copyable {
     private let signals: EndingSignals
     private let timer: BootTimer
     var reconciler: Reconciler
-    private var written: Stored
+    var written: Stored
+    /// What the disk has refused.
+    var unwritten = Unwritten()
 
     var sessions: [Session] = []
     /// Of a configuration, under way.
@@ -90,7 +92,8 @@ struct KeeperLoop<Target: TunnelHost & ~Copyable>: ~Copyable {
 
     mutating func run() -> End {
         while !isDone {
-            timer.set([reconciler.nextTime, hostDue].compactMap { $0 }.min())
+            timer.set(
+                [reconciler.nextTime, hostDue, unwritten.nextTry].compactMap { $0 }.min())
             poller.removeAll()
             let signalEntry = poller.add(signals.descriptor)
             let timerEntry = poller.add(timer.descriptor)
@@ -139,6 +142,7 @@ struct KeeperLoop<Target: TunnelHost & ~Copyable>: ~Copyable {
             performedDue = due
             target.performDue()
         }
+        writeAgain()
         handle(.tick)
     }
 
@@ -283,32 +287,7 @@ extension KeeperLoop where Target: ~Copyable {
         return failures
     }
 
-    private mutating func save(_ stored: Stored) {
-        do throws(HostError) {
-            try files.save(stored, replacing: written)
-            written = stored
-        } catch {
-            announce(
-                KeeperEvent(
-                    .failed,
-                    "\(error.description); the tunnel works, but a keeper that is started anew "
-                        + "would not know its configuration"))
-        }
-    }
-
-    private mutating func persist(_ intent: Intent?) {
-        do throws(HostError) {
-            try files.savePersistent(intent)
-        } catch {
-            announce(
-                KeeperEvent(
-                    .failed,
-                    "\(error.description); the tunnel works, but the machine would begin without "
-                        + "this change"))
-        }
-    }
-
-    private mutating func announce(_ event: KeeperEvent) {
+    mutating func announce(_ event: KeeperEvent) {
         Log.write(event.isWarning ? .warning : .info, event.message)
         if event.isWarning { lastWarning = event.message }
         if event.kind == .healed { mended += 1 }

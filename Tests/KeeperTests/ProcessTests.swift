@@ -54,7 +54,7 @@ private final class Stage: Sendable {
     deinit { try? FileManager.default.removeItem(atPath: directory) }
 
     /// Returns a semaphore that tells its end.
-    func startKeeper() -> DispatchSemaphore {
+    func startKeeper(writeInterval: Int64? = nil) -> DispatchSemaphore {
         let ready = DispatchSemaphore(value: 0)
         let ended = DispatchSemaphore(value: 0)
         Thread { [self] in
@@ -71,6 +71,7 @@ private final class Stage: Sendable {
                 var loop = try KeeperLoop(
                     name: wg0, files: files, group: nil, target: HostHandle(shared: host),
                     listener: listener, signals: signals)
+                if let writeInterval { loop.unwritten.interval = writeInterval }
                 try loop.start()
                 ready.signal()
                 _ = loop.run()
@@ -230,6 +231,27 @@ private final class Stage: Sendable {
         try client.down()
         ended.wait()
         #expect(try listener.nextEvent(milliseconds: 30_000)?.kind == .ended)
+    }
+
+    @Test func case_C109_what_the_disk_refuses_is_said_and_written_later() throws {
+        let stage = Stage()
+        // What refuses root as well: a file where the directory has to be.
+        let obstacle = "\(stage.directory)/tunnels"
+        try HostFile.write([], to: obstacle, replacing: false)
+        let ended = stage.startKeeper(writeInterval: 20)
+        var client = try stage.connect()
+        var options = KeeperClient.ApplyOptions()
+        options.isPersistent = true
+        _ = try client.apply([UInt8](small.utf8), options: options)
+        #expect(stage.host.state != nil)
+        let warning = try #require(try client.status().lastWarning)
+        #expect(warning.contains("cannot write \(stage.files.persistentPath)"))
+        try HostFile.remove(obstacle)
+        for _ in 0..<1000 where try client.status().lastWarning != nil { usleep(10_000) }
+        #expect(try client.status().lastWarning == nil)
+        #expect(try stage.files.loadPersistent()?.configuration == intent(small).configuration)
+        try client.down()
+        ended.wait()
     }
 
     @Test func filesKeepEverything() throws {
