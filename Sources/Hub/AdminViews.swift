@@ -140,6 +140,8 @@ public struct HubView: Codable, Equatable, Sendable {
     public var keeperApplied: Timestamp?
     /// How the hub's secrets are kept.
     public var protection: String
+    /// Why what devices report is not on disk; nil: it is.
+    public var storageProblem: String?
 }
 
 public struct OperatorView: Codable, Equatable, Sendable {

@@ -29,6 +29,9 @@ public final class Hub: Sendable {
     let backup: BackupSource?
     private let core: Mutex<HubCore>
     private let clock: @Sendable () -> Milliseconds
+    /// Why `flush` fails, and why `upkeep` does.
+    let storageTrouble = Trouble()
+    let upkeepTrouble = Trouble()
     private let isTunnelDirty = Atomic<Bool>(true)
 
     init(

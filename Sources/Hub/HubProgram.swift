@@ -143,18 +143,27 @@ private struct Running: ~Copyable {
 
     private func upkeep() {
         log.flushIfDue()
+        var problem: String?
         do throws(Refusal) {
             try hub.upkeep()
         } catch {
-            Log.write(.warning, error.problem.detail ?? error.problem.title)
+            problem = error.problem.detail ?? error.problem.title
         }
+        if hub.upkeepTrouble.note(problem), let problem { Log.write(.warning, problem) }
     }
 
     private func flush() {
+        var problem: String?
         do throws(SQLiteError) {
             try hub.flush(to: flusher)
         } catch {
-            Log.write(.warning, "what devices reported is not written yet: \(error)")
+            problem = "\(error)"
+        }
+        guard hub.storageTrouble.note(problem) else { return }
+        if let problem {
+            Log.write(.warning, "what devices reported is not written yet: \(problem)")
+        } else {
+            Log.write(.info, "what devices reported is written again")
         }
     }
 

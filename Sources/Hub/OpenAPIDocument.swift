@@ -451,39 +451,40 @@ enum OpenAPIDocument {
         QUYcgkosw048]=$"},"endpoint":{"type":"string"},"addresses":{"type":"array","items":{"type"\#
         :"string"}},"interface":{"type":"string"},"protection":{"type":"string","description":"how\#
          its secrets are kept"},"pin":{"type":["string","null"],"description":"sha256//\u2026, for\#
-         devices"},"keeperProblem":{"type":["string","null"],"description":"absent: peers and forw\#
-        ards are applied"},"keeperApplied":{"type":["string","null"],"format":"date-time","descrip\#
-        tion":"RFC 3339, UTC, whole seconds"}},"description":"The hub itself.","required":["schema\#
-        Version","version","started","isSetUp","publicKey","endpoint","addresses","interface","pro\#
-        tection"]},"OperatorRequest":{"type":"object","properties":{"name":{"type":"string","patte\#
-        rn":"^[A-Za-z0-9_.-]{1,64}$"},"password":{"type":"string","format":"password","minLength":\#
-        12,"maxLength":1024}},"required":["name","password"]},"OperatorView":{"type":"object","pro\#
-        perties":{"name":{"type":"string","pattern":"^[A-Za-z0-9_.-]{1,64}$"},"created":{"type":"s\#
-        tring","format":"date-time","description":"RFC 3339, UTC, whole seconds"}},"required":["na\#
-        me","created"]},"BackupRequest":{"type":"object","properties":{"passphrase":{"type":"strin\#
-        g","format":"password","minLength":12,"maxLength":1024}},"required":["passphrase"]},"Setti\#
-        ngs":{"type":"object","properties":{},"description":"All settings by name, as text; empty:\#
-         not set.","additionalProperties":{"type":"string"}},"TokenPage":{"type":"object","propert\#
-        ies":{"items":{"type":"array","items":{"$ref":"#/components/schemas/TokenView"}},"total":{\#
-        "type":"integer","minimum":0},"offset":{"type":"integer","minimum":0}},"description":"A pa\#
-        rt of a list; `total` counts all that the question fits.","required":["items","total","off\#
-        set"]},"DevicePage":{"type":"object","properties":{"items":{"type":"array","items":{"$ref"\#
-        :"#/components/schemas/DeviceView"}},"total":{"type":"integer","minimum":0},"offset":{"typ\#
-        e":"integer","minimum":0}},"description":"A part of a list; `total` counts all that the qu\#
-        estion fits.","required":["items","total","offset"]},"ForwardPage":{"type":"object","prope\#
-        rties":{"items":{"type":"array","items":{"$ref":"#/components/schemas/ForwardView"}},"tota\#
-        l":{"type":"integer","minimum":0},"offset":{"type":"integer","minimum":0}},"description":"\#
-        A part of a list; `total` counts all that the question fits.","required":["items","total",\#
-        "offset"]},"AlarmPage":{"type":"object","properties":{"items":{"type":"array","items":{"$r\#
-        ef":"#/components/schemas/AlarmView"}},"total":{"type":"integer","minimum":0},"offset":{"t\#
-        ype":"integer","minimum":0}},"description":"A part of a list; `total` counts all that the \#
-        question fits.","required":["items","total","offset"]},"LogPage":{"type":"object","propert\#
-        ies":{"items":{"type":"array","items":{"$ref":"#/components/schemas/LogView"}},"total":{"t\#
-        ype":"integer","minimum":0},"offset":{"type":"integer","minimum":0}},"description":"A part\#
-         of a list; `total` counts all that the question fits.","required":["items","total","offse\#
-        t"]},"OperatorPage":{"type":"object","properties":{"items":{"type":"array","items":{"$ref"\#
-        :"#/components/schemas/OperatorView"}},"total":{"type":"integer","minimum":0},"offset":{"t\#
-        ype":"integer","minimum":0}},"description":"A part of a list; `total` counts all that the \#
-        question fits.","required":["items","total","offset"]}}}}
+         devices"},"storageProblem":{"type":["string","null"],"description":"absent: what devices \#
+        report is on disk"},"keeperProblem":{"type":["string","null"],"description":"absent: peers\#
+         and forwards are applied"},"keeperApplied":{"type":["string","null"],"format":"date-time"\#
+        ,"description":"RFC 3339, UTC, whole seconds"}},"description":"The hub itself.","required"\#
+        :["schemaVersion","version","started","isSetUp","publicKey","endpoint","addresses","interf\#
+        ace","protection"]},"OperatorRequest":{"type":"object","properties":{"name":{"type":"strin\#
+        g","pattern":"^[A-Za-z0-9_.-]{1,64}$"},"password":{"type":"string","format":"password","mi\#
+        nLength":12,"maxLength":1024}},"required":["name","password"]},"OperatorView":{"type":"obj\#
+        ect","properties":{"name":{"type":"string","pattern":"^[A-Za-z0-9_.-]{1,64}$"},"created":{\#
+        "type":"string","format":"date-time","description":"RFC 3339, UTC, whole seconds"}},"requi\#
+        red":["name","created"]},"BackupRequest":{"type":"object","properties":{"passphrase":{"typ\#
+        e":"string","format":"password","minLength":12,"maxLength":1024}},"required":["passphrase"\#
+        ]},"Settings":{"type":"object","properties":{},"description":"All settings by name, as tex\#
+        t; empty: not set.","additionalProperties":{"type":"string"}},"TokenPage":{"type":"object"\#
+        ,"properties":{"items":{"type":"array","items":{"$ref":"#/components/schemas/TokenView"}},\#
+        "total":{"type":"integer","minimum":0},"offset":{"type":"integer","minimum":0}},"descripti\#
+        on":"A part of a list; `total` counts all that the question fits.","required":["items","to\#
+        tal","offset"]},"DevicePage":{"type":"object","properties":{"items":{"type":"array","items\#
+        ":{"$ref":"#/components/schemas/DeviceView"}},"total":{"type":"integer","minimum":0},"offs\#
+        et":{"type":"integer","minimum":0}},"description":"A part of a list; `total` counts all th\#
+        at the question fits.","required":["items","total","offset"]},"ForwardPage":{"type":"objec\#
+        t","properties":{"items":{"type":"array","items":{"$ref":"#/components/schemas/ForwardView\#
+        "}},"total":{"type":"integer","minimum":0},"offset":{"type":"integer","minimum":0}},"descr\#
+        iption":"A part of a list; `total` counts all that the question fits.","required":["items"\#
+        ,"total","offset"]},"AlarmPage":{"type":"object","properties":{"items":{"type":"array","it\#
+        ems":{"$ref":"#/components/schemas/AlarmView"}},"total":{"type":"integer","minimum":0},"of\#
+        fset":{"type":"integer","minimum":0}},"description":"A part of a list; `total` counts all \#
+        that the question fits.","required":["items","total","offset"]},"LogPage":{"type":"object"\#
+        ,"properties":{"items":{"type":"array","items":{"$ref":"#/components/schemas/LogView"}},"t\#
+        otal":{"type":"integer","minimum":0},"offset":{"type":"integer","minimum":0}},"description\#
+        ":"A part of a list; `total` counts all that the question fits.","required":["items","tota\#
+        l","offset"]},"OperatorPage":{"type":"object","properties":{"items":{"type":"array","items\#
+        ":{"$ref":"#/components/schemas/OperatorView"}},"total":{"type":"integer","minimum":0},"of\#
+        fset":{"type":"integer","minimum":0}},"description":"A part of a list; `total` counts all \#
+        that the question fits.","required":["items","total","offset"]}}}}
         """#
 }

@@ -129,7 +129,7 @@ extension Hub {
                 addresses: core.model.hubAddresses.map(\.description), pin: surroundings.pin,
                 interface: surroundings.interface, keeperProblem: core.keeper.problem,
                 keeperApplied: core.keeper.lastApplied.map { Timestamp($0) },
-                protection: surroundings.protection)
+                protection: surroundings.protection, storageProblem: storageTrouble.reason)
         }
     }
 }

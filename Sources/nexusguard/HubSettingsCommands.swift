@@ -35,6 +35,7 @@ private func showStatus(_ invocation: Invocation) throws(Failure) -> UInt8 {
             interface: \(hub.interface)
             keeper: \(keeper)
             secrets: \(hub.protection)
+            storage: \(hub.storageProblem ?? "good")
             devices: \(counts.devices), \(counts.reporting) reporting, \(counts.silent) silent, \
             \(counts.pending) pending, \(counts.revoked) revoked
             tunnels up: \(counts.tunnelsUp)
