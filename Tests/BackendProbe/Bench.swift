@@ -10,12 +10,16 @@ import WireGuard
 /// A host whose files are in a directory of the test's own.
 struct Bench {
     let name: InterfaceName
+    /// Who moves the packets; of the userspace kind: `userspace`.
+    let backend: any Backend
     let userspace: UserspaceBackend
     let paths: LiveHost.Paths
 
+    /// `program` is an engine's path, or `kernel`.
     init(name: InterfaceName, program: String, directory: String) {
         self.name = name
         userspace = UserspaceBackend(program: program)
+        backend = program == BackendKind.kernel.rawValue ? KernelBackend() : userspace
         var paths = LiveHost.Paths()
         paths.run = directory
         paths.resolver.resolvConf = "\(directory)/resolv.conf"
@@ -35,7 +39,7 @@ struct Bench {
 
     /// diff(apply(x), y) is fresh(y), on the real thing.
     func property(_ pairs: Int, seed: UInt64) throws {
-        var tunnels = RandomTunnels(seed: seed)
+        var tunnels = RandomTunnels(seed: seed, backend: backend.kind)
         var host = try host()
         var changes = 0
         for pair in 0..<pairs {
@@ -107,47 +111,11 @@ struct Bench {
         guard try host.snapshot() == nil else { fail("pair \(pair): the link is still there") }
     }
 
-    // MARK: many
-
-    func many(_ count: Int) throws {
-        try userspace.create(name)
-        let key = secretKey(1)
-        let peers = (0..<count).map { manyPeer($0) }
-        for round in 0..<2 {
-            try userspace.apply(
-                name, device: DeviceChange(privateKey: key), peers: peers,
-                replacePeers: round == 1)
-            let found = try userspace.snapshot(name)
-            let expected = Set(peers.map { $0.prefixes[0].prefix })
-            guard found.peers.count == count,
-                Set(found.peers.flatMap(\.prefixes)) == expected, found.privateKey == key
-            else { fail("\(found.peers.count) peers came back of \(count)") }
-        }
-        try userspace.apply(
-            name, device: DeviceChange(), peers: [peers[0]], replacePeers: true)
-        let left = try userspace.snapshot(name).peers.count
-        guard left == 1 else { fail("\(left) peers are left after a replacement by one") }
-        guard try userspace.names().contains(name) else { fail("\(name) is not among the names") }
-        try userspace.remove(name)
-        guard !userspace.isAnswered(name) else { fail("\(name) still answers") }
-        say("\(count) peers, twice, then 1")
-    }
-
-    private func manyPeer(_ number: Int) -> PeerChange {
-        var bytes = InlineArray<32, UInt8>(repeating: 9)
-        for index in 0..<4 { bytes[index] = UInt8(truncatingIfNeeded: number >> (8 * index)) }
-        var peer = PeerChange(publicKey: PublicKey(bytes: bytes))
-        peer.keepalive = 0
-        let address = IPAddress.v4(0x0A00_0000 + UInt32(number))
-        peer.prefixes = [PrefixChange(Prefix(address: address, length: 32)!)]
-        return peer
-    }
-
     // MARK: owners
 
     /// Leaves a full tunnel behind, as a keeper that is killed does; a second host finds the same.
     func adopt() throws {
-        var tunnels = RandomTunnels(seed: 1)
+        var tunnels = RandomTunnels(seed: 1, backend: backend.kind)
         let wanted = tunnels.fullTunnel()
         var first = try host()
         for step in plan(from: try first.snapshot(), to: wanted) { try first.perform(step) }

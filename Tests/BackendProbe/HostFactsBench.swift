@@ -69,7 +69,7 @@ extension Bench {
     /// Leaves the tunnel, for `ip` to look at.
     func exchangeAddresses() throws {
         var host = try host()
-        try host.perform(.createLink(.userspace))
+        try host.perform(.createLink(backend.kind))
         try host.perform(.setUp(true))
         let first = try address("10.77.0.1/24")
         let second = try address("10.77.0.2/24")

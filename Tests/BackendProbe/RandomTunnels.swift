@@ -5,8 +5,12 @@ import WireGuard
 /// Tunnels that are wanted, about few enough keys, prefixes and addresses that they meet.
 struct RandomTunnels: RandomNumberGenerator {
     private var state: UInt64
+    private let backend: BackendKind
 
-    init(seed: UInt64) { state = seed }
+    init(seed: UInt64, backend: BackendKind) {
+        state = seed
+        self.backend = backend
+    }
 
     /// SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014).
     mutating func next() -> UInt64 {
@@ -26,7 +30,7 @@ struct RandomTunnels: RandomNumberGenerator {
 
     private mutating func make(isFull: Bool) -> DesiredTunnel {
         var tunnel = DesiredTunnel()
-        tunnel.backend = .userspace
+        tunnel.backend = backend
         tunnel.device = DeviceChange(
             privateKey: secretKey(UInt8(1 + below(3))),
             listenPort: UInt16(40_000 + below(3)), fwmark: isFull ? 51820 : UInt32(below(2)) * 77)

@@ -17,8 +17,11 @@ func say(_ text: String) { StandardStream.output.write(text + "\n") }
 
 private let usage = """
     usage: backend-probe VERB IFNAME PROGRAM DIRECTORY [NUMBER [SEED]]
+      PROGRAM is an engine, or kernel for the kernel's WireGuard.
       property   NUMBER random pairs of tunnels, each reached from the other and anew
       many       NUMBER peers in one apply, read back, replaced
+      long       lists of up to NUMBER prefixes, set, moved, cut and read back
+      cost       milliseconds of CPU that NUMBER peers cost to set and read
       adopt      whose link it is; a second host finds what the first left
       foreign    says why the link IFNAME is not taken
       facts      what the host is to the tunnel of DIRECTORY/IFNAME.conf, a line for each fact
@@ -39,6 +42,8 @@ do {
     switch words[0] {
     case "property": try bench.property(number, seed: seed)
     case "many": try bench.many(number)
+    case "long": try bench.long(number)
+    case "cost": try bench.cost(number)
     case "adopt": try bench.adopt()
     case "foreign": try bench.foreign()
     case "facts": try bench.printFacts()

@@ -6,8 +6,10 @@
 # people's links, rules and tables stay as they are (C42, C46), what is missing is told (C83, C84).
 #
 #   netns $A                                netns $B
-#   $WA engine, by backend-probe
+#   $WA, by backend-probe
 #   $VA 192.0.2.1 ════════════════════════ $VB    and what others made
+#
+# PROGRAMS: engines, of which the first is ours, or kernel; default: $ENGINE and wireguard-go
 #
 # shellcheck source-path=SCRIPTDIR
 PEER=true
@@ -16,7 +18,10 @@ PROBE=${PROBE:-$ROOT/.build/release/backend-probe}
 PAIRS=${PAIRS:-300}
 SEED=${SEED:-1}
 [[ -x $PROBE ]] || skip "no probe at $PROBE (build it, or set PROBE)"
-ENGINE=$(command -v "$ENGINE")
+if [[ -z ${PROGRAMS:-} ]]; then
+    PROGRAMS="$(command -v "$ENGINE") $(command -v wireguard-go || true)"
+fi
+read -ra PROGRAMS <<<"$PROGRAMS"
 
 # probe NAMESPACE VERB INTERFACE [ARGUMENT…]: ended when it hangs.
 probe() {
@@ -50,8 +55,7 @@ in_ns "$A" nft add table inet others
 
 # ---- random tunnels, ours and the reference ----------------------------------------------------
 
-REFERENCE=$(command -v wireguard-go || true)
-for PROGRAM in "$ENGINE" ${REFERENCE:+"$REFERENCE"}; do
+for PROGRAM in "${PROGRAMS[@]}"; do
     step "random tunnels with ${PROGRAM##*/}"
     everything "$A" >"$WORK/before"
     expect_equal "$PAIRS random pairs with ${PROGRAM##*/}" \
@@ -61,10 +65,12 @@ for PROGRAM in "$ENGINE" ${REFERENCE:+"$REFERENCE"}; do
     expect "nothing is left and nothing of others changed" diff -u "$WORK/before" "$WORK/after"
     expect_equal "ten thousand peers in one apply with ${PROGRAM##*/}" \
         "$(probe "$A" many "$WA" 10000)" "10000 peers, twice, then 1"
+    expect_equal "long lists with ${PROGRAM##*/}" "$(probe "$A" long "$WA" 3000)" \
+        "lists of up to 3000 prefixes: set, moved, cut"
     everything "$A" >"$WORK/after"
     expect "nothing is left of them" diff -u "$WORK/before" "$WORK/after"
 done
-PROGRAM=$ENGINE
+PROGRAM=${PROGRAMS[0]}
 
 # ---- adoption ----------------------------------------------------------------------------------
 
@@ -77,10 +83,14 @@ expect "a third host takes it down" probe "$A" down "$WA"
 everything "$A" >"$WORK/after"
 expect "nothing is left" diff -u "$WORK/before" "$WORK/after"
 
-step "the engine is killed: rules stay behind, and the next tunnel removes them"
+step "the link is lost: rules stay behind, and the next tunnel removes them"
 probe "$A" adopt "$WA" >"$WORK/out"
-ENGINE_OF_WA=$(in_ns "$A" ss -H -x -l -p "src = $SOCKETS/$WA.sock" | sed 's/.*pid=\([0-9]*\).*/\1/')
-kill -KILL "$ENGINE_OF_WA"
+if [[ $PROGRAM == kernel ]]; then
+    in_ns "$A" ip link del "$WA"
+else
+    ENGINE_OF_WA=$(in_ns "$A" ss -H -x -l -p "src = $SOCKETS/$WA.sock" | sed 's/.*pid=\([0-9]*\).*/\1/')
+    kill -KILL "$ENGINE_OF_WA"
+fi
 wait_until 10 "the link to go" is_gone in_ns "$A" ip link show "$WA"
 expect "rules are left" grep -q 51820 <(in_ns "$A" ip rule)
 probe "$A" adopt "$WA" >"$WORK/out"
