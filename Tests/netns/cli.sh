@@ -80,7 +80,7 @@ steady_state() { host_state "$1" | sed -E 's/ (expires|valid_lft|preferred_lft) 
 steady_state "$A" >"$WORK/before"
 is_as_before() { diff "$WORK/before" <(steady_state "$A") >"$WORK/left"; }
 await_as_before() {
-    local deadline=$((SECONDS + 16))
+    local deadline=$((SECONDS + 16 * PATIENCE))
     until is_as_before; do
         ((SECONDS < deadline)) || {
             cat "$WORK/left"

@@ -102,7 +102,7 @@ serve() { # NAMESPACE PORT
     BACKGROUND+=($!)
     wait_until 10 "the server in $1" grep -q listening "$WORK/serve.$1.$2"
 }
-seen() { in_ns "$1" timeout 20 python3 "$WORK/tell.py" "${4:-tcp}" "$3" "$2" 2>/dev/null || echo nothing; }
+seen() { in_ns "$1" timeout $((20 * PATIENCE)) python3 "$WORK/tell.py" "${4:-tcp}" "$3" "$2" 2>/dev/null || echo nothing; }
 serve "$B" 7000
 serve "$B" 7001
 serve "$L" 7000
@@ -138,7 +138,7 @@ expect_equal "its handle" "$(handle)" "$before"
 
 step "a connection stays while forwards come and go"
 mkfifo "$WORK/words"
-in_ns "$O" timeout 60 python3 "$WORK/tell.py" stay 8443 198.51.100.1 <"$WORK/words" >"$WORK/stay.out" &
+in_ns "$O" timeout $((60 * PATIENCE)) python3 "$WORK/tell.py" stay 8443 198.51.100.1 <"$WORK/words" >"$WORK/stay.out" &
 BACKGROUND+=($!)
 exec 8>"$WORK/words"
 wait_until 10 "the connection" grep -q 10.77.0.1 "$WORK/stay.out"

@@ -90,7 +90,7 @@ neighbours() {
 }
 is_state() { diff <(host_state) "$1" >"$WORK/diff"; }
 wait_for_state() { # DESCRIPTION FILE
-    local deadline=$((SECONDS + 11))
+    local deadline=$((SECONDS + 11 * PATIENCE))
     until is_state "$2"; do
         ((SECONDS < deadline)) || {
             cat "$WORK/diff"

@@ -316,7 +316,7 @@ print(next(o["counter"]["packets"] for o in json.load(sys.stdin)["nftables"] if 
 traffic() {
     local ns=$1
     shift
-    timeout 60 ip netns exec "$ns" python3 "$HERE/traffic.py" "$@"
+    timeout $((60 * PATIENCE)) ip netns exec "$ns" python3 "$HERE/traffic.py" "$@"
 }
 listens() { [[ -n $(in_ns "$1" ss -H -l "-$2" -n "sport = :$3") ]]; }
 # background NAMESPACE COMMAND…: ended by the trap. Its id is in BACKGROUND_PID.
