@@ -137,11 +137,13 @@ let package = Package(
                 "TunnelPlan", "WireGuard",
             ],
             swiftSettings: swiftSettings),
+        // A heap that is erased, for programs that see secrets pass.
+        .target(name: "CErasingHeap", path: "CSources/CErasingHeap", cSettings: cSettings),
         .executableTarget(
             name: "nexusguard",
             dependencies: [
-                "Agent", "ControlAPI", "HTTP", "Hub", "Keeper", "LiveHost", "Backends", "Crypto",
-                "HostProcess", "Storage", "Systemd", "TunnelPlan", "WireGuard",
+                "Agent", "Backends", "CErasingHeap", "ControlAPI", "Crypto", "HTTP", "HostProcess",
+                "Hub", "Keeper", "LiveHost", "Storage", "Systemd", "TunnelPlan", "WireGuard",
             ],
             swiftSettings: swiftSettings),
 

@@ -10,10 +10,14 @@
 #   COMMAND            the program nexusguard; the engine lies beside it
 #   WORK               a directory for logs and tokens (0700)
 #
-#   fleet_hub          starts the hub and sets its network up; sets FLEET_PIN
+#   FLEET_HUB_OPTIONS  further options of `hub run`, an array
+#
+#   fleet_hub          starts the hub and sets its network up; sets FLEET_PIN and FLEET_TRUST,
+#                      by which sites know it
 #   fleet_token USES   makes an enrolment token; sets FLEET_TOKEN, the name of its file
 #   fleet_site NAME ADDRESS
 #                      starts an agent there that enrols with FLEET_TOKEN
+# Either makes its host unless there is one of that name.
 #   fleet_address NAME prints the address of a site within the tunnel
 #
 # Functions return 1 when something does not come up; the logs are $WORK/HOST.log.
@@ -22,7 +26,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/hosts.sh"
 
 FLEET_HUB=192.0.2.1
 FLEET_URL=https://$FLEET_HUB:8443
-FLEET_PIN='' FLEET_TOKEN=''
+FLEET_PIN='' FLEET_TOKEN='' FLEET_TRUST=() FLEET_HUB_OPTIONS=()
 
 # await COMMAND…: until it succeeds, for at most 20 s.
 await() {
@@ -34,11 +38,13 @@ await() {
 }
 
 fleet_hub() {
-    host_add hub "$FLEET_HUB/24" || return 1
-    on hub "$COMMAND" hub run --name "$FLEET_HUB" </dev/null >"$WORK/hub.log" 2>&1 &
+    [[ -n ${HOST_PID[hub]:-} ]] || host_add hub "$FLEET_HUB/24" || return 1
+    on hub "$COMMAND" hub run --name "$FLEET_HUB" "${FLEET_HUB_OPTIONS[@]}" \
+        </dev/null >"$WORK/hub.log" 2>&1 &
     await on hub "$COMMAND" hub status || return 1
     on hub "$COMMAND" hub set "endpoint=$FLEET_HUB:51820" pools=10.88.0.0/16,fd88::/64 || return 1
     FLEET_PIN=$(on hub "$COMMAND" hub status | sed -n 's/^pin: //p')
+    FLEET_TRUST=(--pin "$FLEET_PIN")
     [[ -n $FLEET_PIN ]]
 }
 
@@ -49,8 +55,8 @@ fleet_token() { # USES
 }
 
 fleet_site() { # NAME ADDRESS
-    host_add "$1" "$2/24" || return 1
-    on "$1" "$COMMAND" agent --enroll "$FLEET_URL" --pin "$FLEET_PIN" --token-file "$FLEET_TOKEN" \
+    [[ -n ${HOST_PID[$1]:-} ]] || host_add "$1" "$2/24" || return 1
+    on "$1" "$COMMAND" agent --enroll "$FLEET_URL" "${FLEET_TRUST[@]}" --token-file "$FLEET_TOKEN" \
         --name "$1" </dev/null >"$WORK/$1.log" 2>&1 &
 }
 

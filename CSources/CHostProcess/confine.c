@@ -11,6 +11,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <linux/securebits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/capability.h>
@@ -55,9 +56,19 @@ int thread_count(void)
     return count;
 }
 
+/* What a language's runtime does at a crash, such as Swift's backtrace with registers and the
+ * memory that they point to, belongs no more in a log than a core file on a disk. */
+void crash_quietly(void)
+{
+    static const int crashes[] = {SIGQUIT, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP};
+    for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++)
+        (void)signal(crashes[i], SIG_DFL);
+}
+
 /* A crash must not write keys to a disk, and nobody may attach: core(5), prctl(2). */
 int forbid_dumps(void)
 {
+    crash_quietly();
     struct rlimit none = {0, 0};
     if (setrlimit(RLIMIT_CORE, &none) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         return -errno;

@@ -7,7 +7,10 @@
 /* Of this process, or a negative errno. */
 int thread_count(void);
 
-/* No core files, and nobody attaches. 0 or a negative errno. */
+/* Signals of crashes end the process and do nothing else. */
+void crash_quietly(void);
+
+/* No core files, no words at a crash, and nobody attaches. 0 or a negative errno. */
 int forbid_dumps(void);
 
 /* No file access but removing names beneath `removable` (NULL-terminated); no TCP; no signal to

@@ -82,6 +82,7 @@ int host_become_user(const char *name, uid_t user, gid_t group, char *error_text
 /* Alone it forbids core files and pipes too (core(5)); a unit may refuse setrlimit(2). */
 int host_forbid_dumps(void)
 {
+    crash_quietly();
     return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ? -errno : 0;
 }
 

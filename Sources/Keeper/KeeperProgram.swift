@@ -58,6 +58,9 @@ public enum KeeperProgram {
             let signals = try asking { () throws(HostError) in
                 try EndingSignals(hangupEnds: options.isForeground)
             }
+            // It holds private and preshared keys (C94). Commands that it runs are not concerned: execve(2)
+            // makes a process dumpable again, see prctl(2).
+            try asking { () throws(HostError) in try Host.forbidDumps() }
             let lock = try lock(files)
             var loop = try makeLoop(name, options, files, signals, try makeHost())
             try loop.start()

@@ -8,6 +8,7 @@
 #include <grp.h>
 #include <pthread.h>
 #include <seccomp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,6 +75,30 @@ static void every_right_of_root_is_gone(void **state)
     if (geteuid() != 0)
         skip();
     assert_int_equal(in_child(become_nobody), 0);
+}
+
+static void speak(int number)
+{
+    (void)number;
+}
+
+static int crash_in_silence(void)
+{
+    static const int crashes[] = {SIGQUIT, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP};
+    for (size_t i = 0; i < 7; i++)
+        signal(crashes[i], speak);
+    if (host_forbid_dumps() != 0 || prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 0)
+        return 1;
+    for (size_t i = 0; i < 7; i++)
+        if (signal(crashes[i], SIG_DFL) != SIG_DFL)
+            return 2;
+    return 0;
+}
+
+static void a_crash_writes_nothing(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(crash_in_silence), 0);
 }
 
 static int stay_root(void)
@@ -156,6 +181,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_right_of_root_is_gone),
+        cmocka_unit_test(a_crash_writes_nothing),
         cmocka_unit_test(root_by_name_keeps_its_number_only),
         cmocka_unit_test(without_rights_there_is_nothing_to_do),
         cmocka_unit_test(a_filter_that_refuses_capset_is_no_failure_without_rights),

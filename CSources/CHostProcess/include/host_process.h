@@ -68,7 +68,8 @@ int host_confine(const char *const *removable, struct host_confinement *result, 
  */
 int host_become_user(const char *name, uid_t user, gid_t group, char *error_text);
 
-/* No core dumps, and nobody attaches; for who keeps the rights it has. 0 or a negative errno. */
+/* No core dumps, no words at a crash, and nobody attaches; for who keeps the rights it has. 0 or a
+ * negative errno. */
 int host_forbid_dumps(void);
 
 /* As many open files as the hard limit allows, `wanted` at most. Where that is refused they stay as
