@@ -98,6 +98,9 @@ extension Reconciler {
         apply.changes = steps(
             from: observation.state, to: apply.desired, previous: running?.desired, now,
             renews: options.renewsLink)
+        if apply.origin == .resumed, let state = observation.state {
+            apply.changes += greetings(of: state, apply.desired)
+        }
         if case .request(let id, _) = apply.origin, options.isDryRun {
             work = .none
             let plan = Applied(plan: document(of: apply), warnings: apply.warnings)
@@ -109,6 +112,16 @@ extension Reconciler {
         next.pending = apply.intent
         next.phase = .applying
         return save(next) + beginSteps(apply)
+    }
+
+    /// The keeper that died may have exchanged the link and greeted nobody: who has had no handshake
+    /// with this one, and could be waiting for the one before it.
+    private func greetings(of state: TunnelState, _ desired: DesiredTunnel) -> [Change] {
+        let quiet = Set(desired.peers.filter { $0.keepalive == 0 }.map(\.publicKey))
+        let keys = state.device.peers.filter {
+            $0.lastHandshakeSeconds == 0 && $0.endpoint != nil && quiet.contains($0.publicKey)
+        }.map(\.publicKey)
+        return keys.isEmpty || !desired.host.isUp ? [] : [.greetPeers(keys)]
     }
 
     private func document(of apply: ApplyWork) -> PlanDocument {

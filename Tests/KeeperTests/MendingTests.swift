@@ -275,6 +275,33 @@ import WireGuard
         Issue.record("never ran to its end")
     }
 
+    /// Whichever link is there in the end, it is whole, and its peers hear of it.
+    @Test func aDeathWithinAnExchangeLeavesOneLinkAndNobodyWaiting() throws {
+        var exchanged = 0
+        for life in 0..<200 {
+            var simulation = Simulation()
+            simulation.apply(intent(full))
+            let before = simulation.host.state
+            simulation.host.state?.device.peers[0].lastHandshakeSeconds =
+                simulation.now.wallSeconds
+            simulation.host.forgetLog()
+            simulation.actionsToLive = life
+            simulation.apply(intent(full), renewsLink: true)
+            let wasCut = simulation.actionsToLive == 0
+            let hasNew = simulation.host.performed.contains(.exchangeLink)
+            simulation.restart()
+            let after = simulation.host.state
+            #expect(after?.host == before?.host, "killed after \(life) actions")
+            #expect(after?.device.peers.map(\.prefixes) == before?.device.peers.map(\.prefixes))
+            if hasNew {
+                exchanged += 1
+                #expect(simulation.host.performed.contains(.greetPeers([key(1)])))
+            }
+            if !wasCut { return #expect(exchanged > 3) }
+        }
+        Issue.record("never ran to its end")
+    }
+
     @Test func aDeathWithinDownIsFinishedByTheNext() {
         for life in 0..<200 {
             var simulation = Simulation()

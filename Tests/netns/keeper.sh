@@ -9,13 +9,13 @@
 #            neighbour: a link of its own, table 4242, rule 4242, nft table inet neighbour
 #
 # COMMAND: the command under test; default: .build/release/nexusguard
-# ROUNDS: of up and down, and of kill -9; default 20
+# ROUNDS: of up and down, of kill -9 of up, and of the keeper; default 12
 #
 # shellcheck source-path=SCRIPTDIR
 source "$(dirname "$0")/lib.sh"
 
 COMMAND=${COMMAND:-$ROOT/.build/release/nexusguard}
-ROUNDS=${ROUNDS:-20}
+ROUNDS=${ROUNDS:-12}
 command -v "$COMMAND" >/dev/null || skip "no command at $COMMAND (build it, or set COMMAND)"
 NEXUSGUARD_ENGINE=$(command -v "$ENGINE")
 export NEXUSGUARD_ENGINE

@@ -202,7 +202,8 @@ expect_at_least "bytes received since" "$(($(received) - BEFORE))" 10000
 # ---- another link ------------------------------------------------------------------------------
 
 state() {
-    in_ns "$A" ip addr show "$WA" | sed -E 's/^[0-9]+: //; s/fe80::[0-9a-f:]+/fe80::x/; /valid_lft/d; s/qdisc [a-z_]+ //'
+    in_ns "$A" cat "/sys/class/net/$WA/mtu"
+    in_ns "$A" ip -o addr show "$WA" scope global | sed -E 's/^[0-9]+: //; s/ *valid_lft.*//'
     in_ns "$A" ip route show table all | grep -v fe80 | sort
     in_ns "$A" ip -6 route show table all | grep -v -e fe80 -e ff00 | sort
     in_ns "$A" ip rule
