@@ -121,8 +121,8 @@ final class HubConnection: Sendable {
 }
 
 extension BearerToken {
-    fileprivate var asHeaderText: HTTP.SecretText {
-        withText { HTTP.SecretText(copying: $0) }
+    fileprivate var asHeaderText: ConnectionSecret {
+        withText { ConnectionSecret(copying: $0) }
     }
 }
 

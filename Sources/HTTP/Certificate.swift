@@ -7,7 +7,7 @@ import WireGuard
 public enum Certificate {
     public struct Made: Sendable {
         public var certificatePEM: [UInt8]
-        public var key: SecretText
+        public var key: ConnectionSecret
     }
 
     /// A certificate that vouches for itself: ECDSA with P-256, for servers only. Clients accept
@@ -38,7 +38,7 @@ public enum Certificate {
     }
 
     /// Throws when the two are unusable or do not belong together.
-    public static func check(_ certificatePEM: [UInt8], _ key: SecretText) throws(HTTPError) {
+    public static func check(_ certificatePEM: [UInt8], _ key: ConnectionSecret) throws(HTTPError) {
         _ = try GnuTLSCertificate(pem: certificatePEM)
         var credentials: gnutls_certificate_credentials_t?
         try checkTLS(

@@ -25,7 +25,7 @@ import WireGuard
         return key
     }
 
-    func exportPEM() throws(HTTPError) -> SecretText {
+    func exportPEM() throws(HTTPError) -> ConnectionSecret {
         var buffer = [UInt8](repeating: 0, count: 4096)
         var size = buffer.count
         defer { erase(&buffer) }
@@ -34,7 +34,7 @@ import WireGuard
             "write a private key as PEM")
         var text = Array(buffer[..<size])
         defer { erase(&text) }
-        return SecretText(copying: text)
+        return ConnectionSecret(copying: text)
     }
 }
 

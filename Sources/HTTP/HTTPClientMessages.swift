@@ -8,13 +8,13 @@ public struct HTTPClientRequest: Sendable {
     public var headers: HTTPHeaders
     public var body: [UInt8]
     /// Sent as `Authorization: Bearer …` (RFC 6750 section 2.1).
-    public var bearer: SecretText?
+    public var bearer: ConnectionSecret?
     /// Instead of the client's.
     public var timeout: Duration?
 
     public init(
         _ method: String, _ url: String, headers: HTTPHeaders = [:], body: [UInt8] = [],
-        bearer: SecretText? = nil, timeout: Duration? = nil
+        bearer: ConnectionSecret? = nil, timeout: Duration? = nil
     ) {
         self.method = method
         self.url = url

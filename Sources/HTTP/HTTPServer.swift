@@ -8,7 +8,7 @@
 public final class HTTPServer: Sendable {
     public enum Listen: Sendable {
         /// TLS 1.2 or newer. `address` is numeric, "*" all of the host's; port 0: any free one.
-        case tls(address: String, port: UInt16, certificatePEM: [UInt8], key: SecretText)
+        case tls(address: String, port: UInt16, certificatePEM: [UInt8], key: ConnectionSecret)
         /// Plain HTTP, for this host only: an address that is not loopback is refused.
         case plainLoopback(address: String = "127.0.0.1", port: UInt16)
         /// Plain HTTP with known users at the other end. `mode` as in chmod(2); `group` gets the

@@ -242,7 +242,7 @@ private func listening(
 
 private func givenCertificate(
     _ file: String, _ keyFile: String
-) throws(HubError) -> (certificate: [UInt8], key: SecretPEM) {
+) throws(HubError) -> (certificate: [UInt8], key: ConnectionSecret) {
     let certificate = try hosting { () throws(HostError) in
         try HostFile.read(file, limit: 1 << 20)
     }
@@ -251,7 +251,7 @@ private func givenCertificate(
     guard !key.isOpenToAll else {
         throw HubError(.permission, "everybody may read the key \(keyFile); run chmod 600 on it")
     }
-    let secret = SecretPEM(copying: key.bytes)
+    let secret = ConnectionSecret(copying: key.bytes)
     do throws(HTTPError) {
         try Certificate.check(certificate.bytes, secret)
     } catch {

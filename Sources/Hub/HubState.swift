@@ -125,7 +125,7 @@ struct HubState: ~Copyable {
     /// A certificate of the hub's own, made for `names` where there is none.
     func ownCertificate(
         names: [String]
-    ) throws(HubError) -> (certificate: [UInt8], key: SecretPEM) {
+    ) throws(HubError) -> (certificate: [UInt8], key: ConnectionSecret) {
         var stored: [UInt8]?
         do throws(StorageError) {
             stored = try secrets.open(Self.certificateSecret)
@@ -137,7 +137,7 @@ struct HubState: ~Copyable {
             let file = try hosting { () throws(HostError) in
                 try HostFile.read(certificatePath, limit: 1 << 20)
             }
-            return (file.bytes, SecretPEM(copying: key))
+            return (file.bytes, ConnectionSecret(copying: key))
         }
         return try makeCertificate(names)
     }
@@ -147,7 +147,7 @@ struct HubState: ~Copyable {
 
     private func makeCertificate(
         _ names: [String]
-    ) throws(HubError) -> (certificate: [UInt8], key: SecretPEM) {
+    ) throws(HubError) -> (certificate: [UInt8], key: ConnectionSecret) {
         let made: Certificate.Made
         do throws(HTTPError) {
             made = try Certificate.selfSigned(

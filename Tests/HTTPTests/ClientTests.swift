@@ -101,7 +101,7 @@ import Testing
 
     @Test func the_token_goes_out_and_nothing_is_added() throws {
         let client = try HTTPClient()
-        let token = SecretText(copying: Array("abc-123".utf8))
+        let token = ConnectionSecret(copying: Array("abc-123".utf8))
         var request = HTTPClientRequest(
             "POST", peer.url("/echo-head"), headers: ["X-A": "b"], body: Array("{}".utf8),
             bearer: token)

@@ -275,7 +275,7 @@ import Testing
         }
         #expect(throws: HTTPError.self) {
             _ = try tlsServer(
-                .init(certificatePEM: one.certificatePEM, key: SecretText(copying: [1])))
+                .init(certificatePEM: one.certificatePEM, key: ConnectionSecret(copying: [1])))
         }
         #expect("\(one)".contains("(hidden)") && !"\(one.key)".contains("PRIVATE"))
     }

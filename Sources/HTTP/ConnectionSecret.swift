@@ -4,7 +4,7 @@ import WireGuard
 /// A secret that goes over, or belongs to, a connection: the private key of a certificate in PEM, a
 /// bearer token. Prints as "(hidden)", shows no children to Mirror; its one copy is erased when the
 /// last reference goes (C93).
-public struct SecretText: Sendable, CustomStringConvertible, CustomDebugStringConvertible,
+public struct ConnectionSecret: Sendable, CustomStringConvertible, CustomDebugStringConvertible,
     CustomReflectable
 {
     /// `@unchecked Sendable`: `bytes` is written by the initialiser and by `deinit` only.
