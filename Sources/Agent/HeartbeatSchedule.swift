@@ -115,12 +115,14 @@ public struct HeartbeatSchedule: Equatable, Sendable {
     /// Milliseconds after the `count`-th failure in a row. The cadence is spread already: who leaves
     /// it in order to hurry comes back together with all the others, and a thousand agents with the
     /// usual windows from 1 s on meet a hub that was away for 20 s with five times their mean rate.
-    /// So the first failure keeps the cadence, and later ones add a random part of a window that
-    /// doubles, up to 5 minutes in all.
+    /// So a failure keeps the cadence; from the second one on, one beat of three is left out, by
+    /// chance. Windows that grow would not spare the hub more when it returns, for it is never asked
+    /// more often than when all is well: they let its first minute begin with nobody, and those who
+    /// come first come again together with those who come last, twice the mean and more.
     private mutating func delay(after count: Int) -> Int64 {
-        guard count > 1, interval < Backoff.cap else { return around(interval) }
-        let widest = Backoff.cap - interval
-        let window = count > 20 ? widest : min(interval << Int64(count - 2), widest)
-        return interval + Int64.random(in: 0...window, using: &random)
+        let pause = around(interval)
+        let leavesOut = Int64.random(in: 0..<3, using: &random) == 0
+        guard count > 1, leavesOut, 2 * interval < Backoff.cap else { return pause }
+        return pause + around(interval)
     }
 }
