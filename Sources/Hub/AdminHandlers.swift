@@ -98,7 +98,7 @@ extension Hub {
                 (hub, call) throws(Refusal) in
                 .json(
                     try hub.locked { (core) throws(Refusal) in
-                        core.prepared(try core.activeDevice(call.parameters[0])).configuration
+                        core.configuration(of: try core.activeDevice(call.parameters[0]))
                     })
             },
             Route("POST", admin + "/devices/{id}/revoke", .administrator) {

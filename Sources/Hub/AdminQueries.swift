@@ -17,17 +17,23 @@ extension HubCore {
     /// By name; of equals by id.
     mutating func devices(_ query: DeviceQuery, at now: Milliseconds) -> Page<DeviceView> {
         let pattern = Array(query.search.lowercased().utf8)
-        var found: [Device] = []
-        for id in deviceOrder() {
-            guard let device = model.devices[id] else { continue }
-            if let wanted = query.control, control(device, at: now) != wanted { continue }
+        let order = deviceOrder()
+        var total = 0
+        var page: [String] = []
+        for index in 0..<order.count {
+            // Of those that are only counted nothing else is looked at.
+            let id = order[index]
             if !pattern.isEmpty, !contains(model.searchTexts[id] ?? [], pattern) { continue }
-            found.append(device)
+            if let wanted = query.control {
+                guard let device = model.devices[id], control(device, at: now) == wanted else {
+                    continue
+                }
+            }
+            if total >= query.offset, page.count < query.limit { page.append(id) }
+            total += 1
         }
-        let page = found.dropFirst(query.offset).prefix(query.limit)
-        var views: [DeviceView] = []
-        for device in page { views.append(view(device, at: now)) }
-        return Page(items: views, total: found.count, offset: query.offset)
+        let items = page.compactMap { model.devices[$0] }.map { view($0, at: now) }
+        return Page(items: items, total: total, offset: query.offset)
     }
 
     func counts(at now: Milliseconds) -> CountsView {

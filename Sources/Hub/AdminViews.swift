@@ -209,8 +209,10 @@ extension HubCore {
     }
 
     mutating func view(_ device: Device, at now: Milliseconds) -> DeviceView {
-        let wanted = device.revoked == nil ? prepared(device) : nil
         let state = live[device.id] ?? LiveDevice()
+        // Of one that has told nothing, nothing is compared: to make hashes takes long.
+        let isAsked = device.revoked == nil && state.configHash != nil
+        let wanted = isAsked ? wantedHashes(of: device) : nil
         return DeviceView(
             id: device.id, name: device.name, hwid: device.hwid, platform: device.platform,
             agentVersion: device.agentVersion, publicKey: device.publicKey.base64,
@@ -219,8 +221,8 @@ extension HubCore {
             allowedIps: device.routes?.map(\.description), control: control(device, at: now),
             lastSeen: state.seen.map { Timestamp($0) }, created: Timestamp(device.created),
             revoked: device.revoked.map { Timestamp($0) }, tunnel: TunnelView(state),
-            isInStep: wanted != nil && state.configHash == wanted?.configHash
-                && state.forwardsHash == wanted?.forwardsHash,
+            isInStep: wanted != nil && state.configHash == wanted?.configuration
+                && state.forwardsHash == wanted?.forwards,
             rejectedCode: state.rejectedHash == nil ? nil : state.rejectedCode,
             problems: state.problems, command: device.command?.text,
             rotation: device.rotation?.phase.rawValue,

@@ -4,38 +4,44 @@ import ControlAPI
 import Crypto
 import WireGuard
 
-/// A device's configuration and forwards with their hashes: made once for each change.
-struct PreparedConfiguration: Equatable, Sendable {
-    /// Of the hub when it was made.
+/// Hashes of what a device should have: made once for each change. What they are of is made
+/// when it is sent.
+struct WantedHashes: Equatable, Sendable {
+    /// Of the hub when they were made.
     var generation: UInt64
-    /// Without a private key. Its hashes are filled in.
-    var configuration: WireGuardConfig
-    var forwards: [Forward]
-    var configHash: String
-    var forwardsHash: String
+    var configuration: String
+    var forwards: String
 }
 
 extension HubCore {
     /// Where devices find the hub is not set yet.
     var isSetUp: Bool { !model.settings.endpoint.isEmpty && !model.settings.pools.isEmpty }
 
-    mutating func prepared(_ device: Device) -> PreparedConfiguration {
-        if let made = live[device.id]?.prepared, made.generation == generation { return made }
-        let forwards = model.forwards(of: device.id).filter(\.isEnabled).map(\.wire)
-        var configuration = configuration(of: device)
+    mutating func wantedHashes(of device: Device) -> WantedHashes {
+        if let made = live[device.id]?.wanted, made.generation == generation { return made }
         // Every value comes from a type that the other side reads.
-        let configHash = (try? ControlAPI.configHash(configuration)) ?? ""
-        let forwardsHash = (try? ControlAPI.forwardsHash(forwards)) ?? ""
-        configuration.configHash = configHash
-        configuration.forwardsHash = forwardsHash
-        let made = PreparedConfiguration(
-            generation: generation, configuration: configuration, forwards: forwards,
-            configHash: configHash, forwardsHash: forwardsHash)
-        live[device.id, default: LiveDevice()].prepared = made
+        let made = WantedHashes(
+            generation: generation,
+            configuration: (try? configHash(plainConfiguration(of: device))) ?? "",
+            forwards: (try? forwardsHash(wantedForwards(of: device))) ?? "")
+        live[device.id, default: LiveDevice()].wanted = made
         return made
     }
 
-    private mutating func configuration(of device: Device) -> WireGuardConfig {
+    /// Without a private key; its hashes are filled in.
+    mutating func configuration(of device: Device) -> WireGuardConfig {
+        let wanted = wantedHashes(of: device)
+        var configuration = plainConfiguration(of: device)
+        configuration.configHash = wanted.configuration
+        configuration.forwardsHash = wanted.forwards
+        return configuration
+    }
+
+    func wantedForwards(of device: Device) -> [Forward] {
+        model.forwards(of: device.id).filter(\.isEnabled).map(\.wire)
+    }
+
+    private mutating func plainConfiguration(of device: Device) -> WireGuardConfig {
         let settings = model.settings
         var result = WireGuardConfig(
             deviceId: device.id, internalIp: joined(device.addresses.map { Prefix(alone: $0) }),

@@ -94,7 +94,10 @@ extension HubCore {
         let mark = SessionMark(
             boot: request.boot, session: request.sessionId, sequence: request.sequence)
         let verdict = known.judge.hear(mark, at: now, quiet: silence)
-        if verdict == .current { known.take(request, at: now) }
+        if verdict == .current {
+            known.take(request, at: now)
+            unwritten.insert(device.id)
+        }
         live[device.id] = known
         if verdict == .duplicate {
             throw Refusal(
@@ -108,19 +111,19 @@ extension HubCore {
     private mutating func answer(
         _ request: HeartbeatRequest, of device: Device, at now: Milliseconds
     ) -> HeartbeatAnswer {
-        let wanted = prepared(device)
+        let wanted = wantedHashes(of: device)
         var answer = HeartbeatAnswer(
-            configHash: wanted.configHash, forwardsHash: wanted.forwardsHash,
+            configHash: wanted.configuration, forwardsHash: wanted.forwards,
             serverTime: Timestamp(unixSeconds: now / 1000))
-        if request.configHash != wanted.configHash, request.rejectedHash != wanted.configHash {
-            let (salt, encrypted) = Self.seal(wanted.configuration, hwid: device.hwid)
+        if request.configHash != wanted.configuration,
+            request.rejectedHash != wanted.configuration
+        {
+            let (salt, encrypted) = Self.seal(configuration(of: device), hwid: device.hwid)
             answer.salt = salt
             answer.encrypted = encrypted
         }
-        if request.forwardsHash != wanted.forwardsHash,
-            request.rejectedHash != wanted.forwardsHash
-        {
-            answer.forwards = wanted.forwards
+        if request.forwardsHash != wanted.forwards, request.rejectedHash != wanted.forwards {
+            answer.forwards = wantedForwards(of: device)
         }
         answer.heartbeatSeconds = model.settings.heartbeatSeconds
         answer.nextPin = model.settings.nextPin
@@ -143,7 +146,6 @@ extension LiveDevice {
         rejectedHash = request.rejectedHash.map { short($0, 128) }
         rejectedCode = request.rejectedCode.map { word($0) }
         problems = (request.problems ?? []).prefix(16).map { word($0) }
-        isUnwritten = true
     }
 }
 

@@ -120,7 +120,7 @@ extension Hub {
     func upkeep() throws(Refusal) {
         let now = now
         defer { streams.forgetClosed(at: now) }
-        try locked { (core) throws(Refusal) in try core.upkeep(at: now) }
+        while try locked({ (core) throws(Refusal) in try core.upkeepPart(at: now) }) {}
     }
 
     /// Writes what devices have reported, through a connection of its own: no request waits.

@@ -67,8 +67,12 @@ struct HubCore: ~Copyable {
     private(set) var generation: UInt64 = 1
     /// Behind which device which network is, by text; nil: to be made.
     private var networks: [(deviceId: String, prefix: Prefix)]?
-    /// Ids of the devices by name; nil: to be made.
-    private var order: [String]?
+    /// The devices by name; nil: nobody has asked yet.
+    private var order: DeviceOrder?
+    /// Whose live state has changed since it was written.
+    var unwritten: Set<String> = []
+    /// What is left of this round of upkeep.
+    var unvisited: [String] = []
 
     init(store: Store, keys: HubKeys, now: Milliseconds) throws(StoreError) {
         let model = try store.load()
@@ -121,16 +125,12 @@ struct HubCore: ~Copyable {
 }
 
 extension HubCore {
-    /// Ids of all devices, by name.
-    mutating func deviceOrder() -> [String] {
+    /// All devices, by name.
+    mutating func deviceOrder() -> DeviceOrder {
         if let order { return order }
-        let sorted = model.devices.values.map { (Array($0.name.lowercased().utf8), $0.id) }
-            .sorted { left, right in
-                left.0 == right.0 ? left.1 < right.1 : left.0.lexicographicallyPrecedes(right.0)
-            }
-        let ids = sorted.map(\.1)
-        order = ids
-        return ids
+        let made = DeviceOrder(model.devices.values)
+        order = made
+        return made
     }
 }
 
@@ -176,8 +176,11 @@ extension HubCore {
 
     private mutating func noteDevice(_ id: String, _ old: Device?, _ new: Device?) {
         tellOperators("device", id)
-        live[id]?.prepared = nil
-        if old?.name != new?.name { order = nil }
+        live[id]?.wanted = nil
+        if old?.name != new?.name {
+            if let old { order?.remove(old) }
+            if let new { order?.insert(new) }
+        }
         let oldPeer = old.flatMap { $0.revoked == nil ? $0 : nil }
         let newPeer = new.flatMap { $0.revoked == nil ? $0 : nil }
         if oldPeer?.keys != newPeer?.keys || oldPeer?.prefixes != newPeer?.prefixes
@@ -205,7 +208,7 @@ extension HubCore {
 
     /// The list of forwards of `device` is another one.
     mutating func forwardsChanged(_ device: String) {
-        live[device]?.prepared = nil
+        live[device]?.wanted = nil
         tell(device, .forwards)
     }
 

@@ -24,9 +24,7 @@ struct LiveDevice: Equatable, Sendable {
     /// What the hub's own interface knows of the peer.
     var peer: PeerReport?
     /// What a heartbeat is compared with; nil: to be made.
-    var prepared: PreparedConfiguration?
-    /// Not written since it changed.
-    var isUnwritten = false
+    var wanted: WantedHashes?
 }
 
 /// A peer of the hub's interface, without secrets.
@@ -41,7 +39,8 @@ struct PeerReport: Equatable, Sendable {
 extension Store {
     /// Devices without a row are left out.
     func loadLive() throws(StoreError) -> [String: LiveDevice] {
-        let pairs = try all("live") { row -> (String, LiveDevice)? in
+        var devices: [String: LiveDevice] = [:]
+        try each("live") { row -> (String, LiveDevice)? in
             guard let id = row.text("device_id"), let seen = row.integer("seen") else {
                 return nil
             }
@@ -55,8 +54,10 @@ extension Store {
             device.sent = UInt64(clamping: row.integer("sent") ?? 0)
             device.problems = (row.text("problems") ?? "").split(separator: ",").map(String.init)
             return (id, device)
+        } body: {
+            devices[$0.0] = $0.1
         }
-        return Dictionary(pairs) { first, _ in first }
+        return devices
     }
 
     /// One transaction. Devices that are gone meanwhile are left out.

@@ -57,7 +57,7 @@ struct Model: Equatable, Sendable {
 
     mutating func apply(_ changes: [Change]) { for change in changes { apply(change) } }
 
-    private mutating func apply(_ change: Change) {
+    mutating func apply(_ change: Change) {
         switch change {
         case .settings(let new): replaceSettings(new)
         case .device(let device): put(device)

@@ -226,7 +226,7 @@ extension HubCore {
     ) -> ProvisionAnswer {
         // A former life of the device says nothing about this one.
         live[device.id] = LiveDevice()
-        var configuration = prepared(device).configuration
+        var configuration = configuration(of: device)
         configuration.privateKey = privateKey.map { key in
             var text: [UInt8] = []
             text.reserveCapacity(44)

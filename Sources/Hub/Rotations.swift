@@ -103,7 +103,8 @@ extension HubCore {
             live[id, default: LiveDevice()].peer = report
         }
         var changes: [Change] = []
-        for device in model.devices.values.sorted(by: { $0.id < $1.id }) {
+        let rotating = model.devices.values.filter { $0.rotation != nil }
+        for device in rotating.sorted(by: { $0.id < $1.id }) {
             guard let rotation = device.rotation else { continue }
             let other = peers[rotation.otherKey]
             let present = peers[device.publicKey]

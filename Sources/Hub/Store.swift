@@ -107,51 +107,55 @@ final class Store {
     func load() throws(StoreError) -> Model {
         var model = Model()
         model.apply([.settings(try settings())])
-        model.apply(try all("devices", Device.init).map(Change.device))
-        model.apply(try all("tokens", EnrolToken.init).map(Change.token))
-        model.apply(try all("credentials", Credential.init).map(Change.credential))
-        model.apply(try all("forwards", ForwardRule.init).map(Change.forward))
-        model.apply(try all("alarms", Alarm.init).map(Change.alarm))
-        model.apply(try all("accounts", OperatorAccount.init).map(Change.account))
-        model.apply(
-            try all("quarantine") { row in
-                guard let address = row.text("address").flatMap({ IPAddress($0) }),
-                    let until = row.integer("until")
-                else { return nil }
-                return .quarantine(address, until: until)
-            })
+        try each("devices", Device.init) { model.apply(.device($0)) }
+        try each("tokens", EnrolToken.init) { model.apply(.token($0)) }
+        try each("credentials", Credential.init) { model.apply(.credential($0)) }
+        try each("forwards", ForwardRule.init) { model.apply(.forward($0)) }
+        try each("alarms", Alarm.init) { model.apply(.alarm($0)) }
+        try each("accounts", OperatorAccount.init) { model.apply(.account($0)) }
+        try each("quarantine", Self.quarantine) { model.apply($0) }
         return model
     }
 
+    private static func quarantine(_ row: Row) -> Change? {
+        guard let address = row.text("address").flatMap({ IPAddress($0) }),
+            let until = row.integer("until")
+        else { return nil }
+        return .quarantine(address, until: until)
+    }
+
     private func settings() throws(StoreError) -> HubSettings {
-        let pairs = try all("settings") { row -> (String, String)? in
+        var values: [String: String] = [:]
+        try each("settings") { row -> (String, String)? in
             guard let name = row.text("name"), let value = row.text("value") else { return nil }
             return (name, value)
+        } body: {
+            values[$0.0] = $0.1
         }
-        guard let settings = HubSettings(rows: Dictionary(pairs) { first, _ in first }) else {
+        guard let settings = HubSettings(rows: values) else {
             throw StoreError(unreadable: "settings", in: database.path)
         }
         return settings
     }
 
-    func all<Value>(
-        _ table: String, _ read: (Row) -> Value?
-    ) throws(StoreError) -> [Value] {
-        let rows: [Row]
+    /// All rows of `table`, none of which this program cannot read.
+    func each<Value>(
+        _ table: String, _ read: (Row) -> Value?, body: (Value) -> Void
+    ) throws(StoreError) {
+        var isReadable = true
         do throws(SQLiteError) {
-            rows = try database.rows("SELECT * FROM \(table)")
+            try database.forEachRow("SELECT * FROM \(table)") { row in
+                guard let value = read(row) else {
+                    isReadable = false
+                    return false
+                }
+                body(value)
+                return true
+            }
         } catch {
             throw StoreError(error)
         }
-        var values: [Value] = []
-        values.reserveCapacity(rows.count)
-        for row in rows {
-            guard let value = read(row) else {
-                throw StoreError(unreadable: String(table.prefix { $0 != " " }), in: database.path)
-            }
-            values.append(value)
-        }
-        return values
+        if !isReadable { throw StoreError(unreadable: table, in: database.path) }
     }
 }
 

@@ -10,6 +10,8 @@ let quarantineLength: Int64 = 24 * 3_600_000
 /// Void credentials and used tokens are remembered for so long, in milliseconds: who comes back with
 /// one is told what it was.
 private let remembrance: Int64 = 30 * 24 * 3_600_000
+/// Devices that are looked at under one lock.
+private let devicesAtOnce = 500
 /// Alarms that are over are remembered up to this number.
 private let alarmLimit = 2000
 /// A tunnel without a handshake for so long is down, in milliseconds: a session ends after 180 s
@@ -17,23 +19,28 @@ private let alarmLimit = 2000
 private let handshakeLife: Int64 = 180_000
 
 extension HubCore {
-    mutating func upkeep(at now: Milliseconds) throws(Refusal) {
-        try commit(alarmChanges(at: now) + cleaning(at: now))
+    /// The next part of a round over all devices; whether the round goes on. Requests are answered
+    /// between two parts.
+    mutating func upkeepPart(at now: Milliseconds) throws(Refusal) -> Bool {
+        if unvisited.isEmpty {
+            unvisited = Array(model.devices.keys)
+            try commit(hubAlarmChanges(at: now) + cleaning(at: now))
+        }
+        let part = unvisited.suffix(devicesAtOnce)
+        unvisited.removeLast(part.count)
+        try commit(alarmChanges(of: part, at: now))
+        return !unvisited.isEmpty
     }
 
     /// Rows of live state that changed since the last call.
     mutating func takeUnwritten() -> [(id: String, LiveDevice)] {
-        var rows: [(id: String, LiveDevice)] = []
-        for (id, device) in live where device.isUnwritten {
-            rows.append((id, device))
-            live[id]?.isUnwritten = false
-        }
-        return rows
+        defer { unwritten = [] }
+        return unwritten.compactMap { id in live[id].map { (id, $0) } }
     }
 
     /// They could not be written: they come with the next ones.
     mutating func putBack(_ rows: [(id: String, LiveDevice)]) {
-        for (id, _) in rows { live[id]?.isUnwritten = true }
+        unwritten.formUnion(rows.map(\.id))
     }
 
     private func cleaning(at now: Milliseconds) -> [Change] {
@@ -64,36 +71,46 @@ extension HubCore {
 
     // MARK: alarms
 
-    /// What should be raised, compared with what is.
-    private func alarmChanges(at now: Milliseconds) -> [Change] {
+    private func hubAlarmChanges(at now: Milliseconds) -> [Change] {
         var changes: [Change] = []
-        var next = model.lastAlarm + 1
-        func set(_ kind: Alarm.Kind, _ device: String?, _ text: String?) {
-            let open = model.openAlarm(kind, of: device)
-            if let text, open == nil {
-                changes.append(
-                    .alarm(
-                        Alarm(id: next, deviceId: device, kind: kind, text: text, raised: now)))
-                next += 1
-            } else if text == nil, var open {
-                open.cleared = now
-                changes.append(.alarm(open))
-            }
-        }
-        set(.keeper, nil, keeper.problem)
-        for device in model.devices.values where device.confirmed != nil || device.revoked != nil {
-            let state = device.revoked == nil ? live[device.id] ?? LiveDevice() : nil
+        set(.keeper, nil, keeper.problem, at: now, in: &changes)
+        return changes
+    }
+
+    /// What should be raised, compared with what is.
+    private func alarmChanges(of ids: ArraySlice<String>, at now: Milliseconds) -> [Change] {
+        var changes: [Change] = []
+        for id in ids {
+            guard let device = model.devices[id], device.confirmed != nil || device.revoked != nil
+            else { continue }
+            let state = device.revoked == nil ? live[id] ?? LiveDevice() : nil
             for kind in Self.watched {
                 // Without fresh data there is no verdict (C79): the alarm stays as it is.
                 guard let state else {
-                    set(kind, device.id, nil)
+                    set(kind, id, nil, at: now, in: &changes)
                     continue
                 }
                 guard let verdict = verdict(kind, device, state, at: now) else { continue }
-                set(kind, device.id, verdict)
+                set(kind, id, verdict, at: now, in: &changes)
             }
         }
         return changes
+    }
+
+    /// Raises or clears one alarm; numbers go on after those of `changes`.
+    private func set(
+        _ kind: Alarm.Kind, _ device: String?, _ text: String?, at now: Milliseconds,
+        in changes: inout [Change]
+    ) {
+        let open = model.openAlarm(kind, of: device)
+        if let text, open == nil {
+            let id = model.lastAlarm + 1 + Int64(changes.count)
+            changes.append(
+                .alarm(Alarm(id: id, deviceId: device, kind: kind, text: text, raised: now)))
+        } else if text == nil, var open {
+            open.cleared = now
+            changes.append(.alarm(open))
+        }
     }
 
     /// Kinds that are derived from what is heard of a device.
@@ -117,7 +134,7 @@ extension HubCore {
                     ? "two machines use the identity of \(device.name)" : nil)
         case .rejectedConfiguration:
             guard isHeard else { return nil }
-            guard let hash = state.rejectedHash, hash == state.prepared?.configHash else {
+            guard let hash = state.rejectedHash, hash == state.wanted?.configuration else {
                 return .some(nil)
             }
             return "\(device.name) cannot apply its configuration: "

@@ -122,6 +122,19 @@ extension Database {
 
     /// All rows of one statement with a value for each `?`.
     public func rows(_ sql: String, _ values: [Value] = []) throws(SQLiteError) -> [Row] {
+        var rows: [Row] = []
+        try forEachRow(sql, values) { row in
+            rows.append(row)
+            return true
+        }
+        return rows
+    }
+
+    /// The rows of one statement with a value for each `?`, one after the other: a large table is
+    /// never in memory as a whole. `body` says whether it wants more; it does not use this connection.
+    public func forEachRow(
+        _ sql: String, _ values: [Value] = [], _ body: (Row) -> Bool
+    ) throws(SQLiteError) {
         try checkTransaction(sql)
         let statement = try prepared(sql)
         guard statement.parameterCount == values.count else {
@@ -129,9 +142,7 @@ extension Database {
                 .other,
                 "\(shortened(sql)): takes \(statement.parameterCount) values, not \(values.count)")
         }
-        let (rows, failed) = statement.run(values)
-        if let failed { throw error(failed, sql) }
-        return rows
+        if let failed = statement.run(values, body) { throw error(failed, sql) }
     }
 
     /// A full disk ends the whole transaction. Who goes on in spite of the error must not find

@@ -18,24 +18,24 @@ import CSQLite
 
     var parameterCount: Int { unsafe Int(sqlite3_bind_parameter_count(pointer)) }
 
-    /// Runs it to its end. `failed` is SQLite's code unless it was done; the statement is ready to
-    /// be run again, and holds no lock and none of the values.
-    func run(_ values: [Value]) -> (rows: [Row], failed: Int32?) {
+    /// Runs it to its end, or until `body` wants no more rows. The result is SQLite's code unless all
+    /// went well; the statement is ready to be run again, and holds no lock and none of the values.
+    func run(_ values: [Value], _ body: (Row) -> Bool) -> Int32? {
         defer {
             unsafe sqlite3_reset(pointer)
             unsafe sqlite3_clear_bindings(pointer)
         }
         for (index, value) in values.enumerated() {
             let status = bind(value, at: Int32(index) + 1)
-            guard status == SQLITE_OK else { return ([], status) }
+            guard status == SQLITE_OK else { return status }
         }
-        var rows: [Row] = []
         while true {
             switch unsafe sqlite3_step(pointer) {
             case SQLITE_ROW:
-                rows.append(Row(columns: columns, values: columns.names.indices.map(column)))
-            case SQLITE_DONE: return (rows, nil)
-            case let status: return ([], status)
+                let row = Row(columns: columns, values: columns.names.indices.map(column))
+                guard body(row) else { return nil }
+            case SQLITE_DONE: return nil
+            case let status: return status
             }
         }
     }
