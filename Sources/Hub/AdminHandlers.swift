@@ -98,7 +98,11 @@ extension Hub {
                 (hub, call) throws(Refusal) in
                 .json(
                     try hub.locked { (core) throws(Refusal) in
-                        core.configuration(of: try core.activeDevice(call.parameters[0]))
+                        var shown = core.configuration(
+                            of: try core.activeDevice(call.parameters[0]))
+                        // A secret of the hub and the device.
+                        shown.presharedKey = nil
+                        return shown
                     })
             },
             Route("POST", admin + "/devices/{id}/revoke", .administrator) {

@@ -4,8 +4,8 @@ import ControlAPI
 import Crypto
 import WireGuard
 
-/// Hashes of what a device should have: made once for each change. What they are of is made
-/// when it is sent.
+/// Hashes of what a device should have: made once for each change. What they are of holds a secret
+/// and is made when it is sent.
 struct WantedHashes: Equatable, Sendable {
     /// Of the hub when they were made.
     var generation: UInt64
@@ -28,7 +28,7 @@ extension HubCore {
         return made
     }
 
-    /// Without a private key; its hashes are filled in.
+    /// With its preshared key, without a private one; its hashes are filled in.
     mutating func configuration(of device: Device) -> WireGuardConfig {
         let wanted = wantedHashes(of: device)
         var configuration = plainConfiguration(of: device)
@@ -47,6 +47,7 @@ extension HubCore {
             deviceId: device.id, internalIp: joined(device.addresses.map { Prefix(alone: $0) }),
             serverPub: publicKey.base64, endpoint: settings.endpoint,
             allowedIps: joined(routes(of: device)), dns: joined(settings.dns))
+        result.presharedKey = presharedKey(of: device).map { SecretText(base64Of: $0) }
         result.serverWgIp = model.hubAddresses.first?.description
         result.mtu = settings.mtu.map { Int($0) }
         result.persistentKeepalive = settings.keepalive.map { Int($0) }

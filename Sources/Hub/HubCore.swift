@@ -10,7 +10,7 @@ import WireGuard
 struct HubKeys: Sendable {
     /// Of the hub's own interface.
     var tunnel: SecretKey
-    /// Seals private keys that the hub made for devices.
+    /// Seals private and preshared keys that the hub made for devices.
     var sealing: AEADKey
 
     static func generate() -> HubKeys {
@@ -185,6 +185,7 @@ extension HubCore {
         let newPeer = new.flatMap { $0.revoked == nil ? $0 : nil }
         if oldPeer?.keys != newPeer?.keys || oldPeer?.prefixes != newPeer?.prefixes
             || oldPeer?.rotation?.phase != newPeer?.rotation?.phase
+            || oldPeer?.sealedPresharedKey != newPeer?.sealedPresharedKey
         {
             effects.isTunnelChanged = true
         }

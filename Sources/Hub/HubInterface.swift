@@ -26,7 +26,11 @@ extension HubCore {
         var peer = ConfigurationFile.Peer(publicKey: device.publicKey)
         peer.allowedIPs = device.prefixes
         peer.friendlyName = ConfigurationText(device.name)
+        peer.presharedKey = presharedKey(of: device)
+        guard let rotation = device.rotation else { return [peer] }
         // One prefix belongs to one peer: the other key has none.
-        return [peer] + (device.rotation.map { [.init(publicKey: $0.otherKey)] } ?? [])
+        var other = ConfigurationFile.Peer(publicKey: rotation.otherKey)
+        other.presharedKey = peer.presharedKey
+        return [peer, other]
     }
 }

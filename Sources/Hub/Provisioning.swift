@@ -26,6 +26,7 @@ extension HubCore {
         if case .again(let known) = claim { try limitWrites(of: known.id, at: now) }
         var device = try self.device(claim, token, details, at: now)
         let privateKey = try setKey(of: &device, request.publicKey)
+        setPresharedKey(of: &device)
         let bearer = BearerToken.generate()
         try commit(
             changes(device, token: token, claim, digest: bearer.digest, from: source, at: now))
@@ -128,6 +129,7 @@ extension HubCore {
             device.rotation = nil
             device.command = nil
             device.sealedKey = nil
+            device.sealedPresharedKey = nil
         case .new:
             guard let addresses = model.freeAddresses() else {
                 throw Refusal(
@@ -171,28 +173,11 @@ extension HubCore {
             throw Refusal(.publicKeyRequired, "make a key and send its public half")
         }
         // A repeated request must not be answered with another key: the first answer may have come.
-        if let sealed = device.sealedKey, let key = open(sealed, of: device) { return key }
+        if let key = sealedKey(of: device) { return key }
         let key = SecretKey.generate()
         device.publicKey = key.publicKey
-        device.sealedKey = seal(key, of: device)
+        device.sealedKey = sealed(key, .privateKey, of: device)
         return key
-    }
-
-    private func seal(_ key: SecretKey, of device: Device) -> [UInt8] {
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(32)
-        key.withBytes { source in for index in source.indices { bytes.append(source[index]) } }
-        defer { erase(&bytes) }
-        return AES256GCM.seal(bytes, key: keys.sealing, aad: Array(device.id.utf8))
-    }
-
-    private func open(_ sealed: [UInt8], of device: Device) -> SecretKey? {
-        guard
-            var bytes = try? AES256GCM.open(
-                sealed, key: keys.sealing, aad: Array(device.id.utf8)), bytes.count == 32
-        else { return nil }
-        defer { erase(&bytes) }
-        return SecretKey(copying: bytes.span)
     }
 
     // MARK: what is kept and answered
@@ -227,13 +212,7 @@ extension HubCore {
         // A former life of the device says nothing about this one.
         live[device.id] = LiveDevice()
         var configuration = configuration(of: device)
-        configuration.privateKey = privateKey.map { key in
-            var text: [UInt8] = []
-            text.reserveCapacity(44)
-            key.appendBase64(to: &text)
-            defer { erase(&text) }
-            return SecretText(String(decoding: text, as: UTF8.self))
-        }
+        configuration.privateKey = privateKey.map { SecretText(base64Of: $0) }
         let (salt, encrypted) = Self.seal(configuration, hwid: device.hwid)
         return ProvisionAnswer(
             deviceId: device.id, deviceToken: SecretText(bearer), salt: salt,

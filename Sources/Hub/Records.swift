@@ -26,6 +26,8 @@ public struct HubSettings: Equatable, Sendable {
     public var heartbeatSeconds = 30
     /// Whether a device may ask the hub to make its private key.
     public var allowsHubKeys = false
+    /// Whether a device that enrols gets a preshared key too.
+    public var presharedKeys = true
     /// Whether traffic of devices that leaves by another link gets the hub's address.
     public var masquerades = false
     /// `sha256//…` of the certificate that will be next; announced in heartbeats.
@@ -102,6 +104,8 @@ public struct Device: Equatable, Sendable {
     public var revoked: Milliseconds?
     /// A private key made by the hub, sealed; until `confirmed`.
     public var sealedKey: [UInt8]?
+    /// What it and the hub mix into their handshakes, sealed; nil: none.
+    public var sealedPresharedKey: [UInt8]?
     public var command: PendingCommand?
 }
 

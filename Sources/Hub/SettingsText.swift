@@ -6,7 +6,7 @@ extension HubSettings {
     /// In the order in which people read them.
     static let names = [
         "endpoint", "listenPort", "pools", "dns", "routes", "mtu", "keepalive", "heartbeatSeconds",
-        "allowsHubKeys", "masquerades", "nextPin", "reservedPorts",
+        "allowsHubKeys", "presharedKeys", "masquerades", "nextPin", "reservedPorts",
     ]
 
     /// All of them; "" stands for what is not set.
@@ -33,6 +33,7 @@ extension HubSettings {
         case "keepalive": keepalive.map { "\($0)" } ?? ""
         case "heartbeatSeconds": "\(heartbeatSeconds)"
         case "allowsHubKeys": "\(allowsHubKeys)"
+        case "presharedKeys": "\(presharedKeys)"
         case "masquerades": "\(masquerades)"
         case "nextPin": nextPin ?? ""
         case "reservedPorts": joined(reservedPorts)
@@ -53,6 +54,7 @@ extension HubSettings {
         case "keepalive": Self.optional(value, 1...65535) { keepalive = $0.map { UInt16($0) } }
         case "heartbeatSeconds": Self.number(value, 5...3600) { heartbeatSeconds = $0 }
         case "allowsHubKeys": Self.flag(value) { allowsHubKeys = $0 }
+        case "presharedKeys": Self.flag(value) { presharedKeys = $0 }
         case "masquerades": Self.flag(value) { masquerades = $0 }
         case "nextPin": setPin(value)
         case "reservedPorts":

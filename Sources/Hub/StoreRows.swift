@@ -8,6 +8,7 @@ extension Device {
         "id", "hwid", "name", "platform", "agent_version", "public_key", "other_key",
         "rotation_phase", "rotation_since", "rotation_received", "addresses", "networks", "routes",
         "token_id", "created", "provisioned", "confirmed", "revoked", "sealed_key", "command",
+        "sealed_psk",
     ]
 
     var values: [Value] {
@@ -18,7 +19,7 @@ extension Device {
             Value(rotation.map { Int64(clamping: $0.receivedAtMove) }), .text(joined(addresses)),
             .text(joined(networks)), Value(routes.map { joined($0) }), .text(tokenId),
             .integer(created), .integer(provisioned), Value(confirmed), Value(revoked),
-            Value(sealedKey), Value(command?.text),
+            Value(sealedKey), Value(command?.text), Value(sealedPresharedKey),
         ]
     }
 
@@ -42,6 +43,7 @@ extension Device {
         confirmed = row.integer("confirmed")
         revoked = row.integer("revoked")
         sealedKey = row.blob("sealed_key")
+        sealedPresharedKey = row.blob("sealed_psk")
         command = row.text("command").flatMap { PendingCommand(text: $0) }
     }
 }

@@ -89,6 +89,7 @@ enum StoreSchema {
           actor TEXT NOT NULL
         ) STRICT;
         CREATE INDEX log_of_device ON log(device_id, id);
-        """
+        """,
+        "ALTER TABLE devices ADD COLUMN sealed_psk BLOB;",
     ]
 }

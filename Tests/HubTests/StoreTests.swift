@@ -85,6 +85,7 @@ struct StoreTests {
             device.networks = [Prefix("10.1.0.0/16")!, Prefix("fd01::/64")!]
             device.routes = []
             device.sealedKey = [1, 2, 3]
+            device.sealedPresharedKey = [4, 5]
             device.command = .reprovision
         }
         return device
