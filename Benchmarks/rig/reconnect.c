@@ -8,7 +8,9 @@
  *
  * SEED is a line that the peers' private keys are derived from. Peer i (from 0) has the outer
  * address 198.18.0.1 + i (RFC 2544, appendix C.2.2), which the namespace must hold (`ip route add
- * local 198.18.0.0/15 dev lo`), and the inner one 10.80.0.0 + i; the gateway's is 10.77.0.2.
+ * local 198.18.0.0/15 dev lo`), and the inner one 10.80.0.0 + i; the gateway's is 10.77.0.2. Where
+ * others gave the addresses, COUNT lines follow SEED: the peer's address, the gateway's, and a
+ * preshared key in base64 or a dash.
  *
  * Each behaves as the paper says (§6.4, §6.6): no answer within 5 s and up to a third of a second
  * of jitter, and it begins anew, with the cookie if it was given one. The first initiations are
@@ -45,7 +47,8 @@ struct client {
     struct noise_handshake handshake;
     struct cookie_sender cookie;
     struct noise_session_keys keys;
-    uint32_t remote_index;
+    uint32_t remote_index, inner, gateway_inner;
+    uint8_t psk[KEY_LENGTH];
     uint64_t counter, next_ns, back_ns;
     struct message_initiation message;
 };
@@ -132,7 +135,7 @@ static void data_nonce(uint8_t nonce[12], uint64_t counter)
 static void send_echo(unsigned i, uint64_t now)
 {
     struct client *c = &clients[i];
-    uint32_t source = htonl(FIRST_INNER + i), destination = htonl(GATEWAY);
+    uint32_t source = htonl(c->inner), destination = htonl(c->gateway_inner);
     uint8_t packet[ECHO_LENGTH] = {0x45, [3] = ECHO_LENGTH, [8] = 64, [9] = IPPROTO_ICMP,
                                    [20] = 8 /* echo request, RFC 792 */};
     uint8_t message[sizeof(struct message_data) + ECHO_LENGTH + TAG_LENGTH], nonce[12];
@@ -250,14 +253,52 @@ static void print_config(const char *seed)
     }
 }
 
+static bool read_key(uint8_t key[KEY_LENGTH], const char *text)
+{
+    size_t length;
+    return !sodium_base642bin(key, KEY_LENGTH, text, strlen(text), NULL, &length, NULL,
+                              sodium_base64_VARIANT_ORIGINAL) &&
+           length == KEY_LENGTH;
+}
+
+static bool read_address(uint32_t *address, const char *text)
+{
+    struct in_addr parsed;
+    if (inet_pton(AF_INET, text, &parsed) != 1)
+        return false;
+    *address = ntohl(parsed.s_addr);
+    return true;
+}
+
+/* What stands on the lines after the seed; the usual addresses where there is none. */
+static bool read_clients(void)
+{
+    char line[256], inner[64], outer[64], psk[64];
+    bool more = true;
+    for (unsigned i = 0; i < client_count; i++) {
+        struct client *c = &clients[i];
+        c->inner = FIRST_INNER + i;
+        c->gateway_inner = GATEWAY;
+        more = more && fgets(line, sizeof line, stdin);
+        if (!more && i && clients[0].gateway_inner != GATEWAY)
+            return false;
+        if (!more)
+            continue;
+        if (sscanf(line, "%63s %63s %63s", inner, outer, psk) != 3 ||
+            !read_address(&c->inner, inner) || !read_address(&c->gateway_inner, outer) ||
+            (strcmp(psk, "-") && !read_key(c->psk, psk)))
+            return false;
+    }
+    return true;
+}
+
 static void make_clients(const char *seed)
 {
-    static const uint8_t no_psk[KEY_LENGTH];
     for (unsigned i = 0; i < client_count; i++) {
         uint8_t private_key[KEY_LENGTH];
         derive(private_key, seed, i);
         noise_identity_set(&clients[i].identity, private_key);
-        noise_handshake_init(&clients[i].handshake, gateway_key, no_psk);
+        noise_handshake_init(&clients[i].handshake, gateway_key, clients[i].psk);
         cookie_sender_init(&clients[i].cookie, gateway_key);
         make_initiation(i, now_ns());
     }
@@ -323,14 +364,11 @@ static void storm(const char *seed, unsigned seconds)
 int main(int argc, char **argv)
 {
     char seed[256];
-    size_t length;
     bool config = argc == 3 && !strcmp(argv[1], "config");
     bool run = argc == 7 && !strcmp(argv[1], "run");
     if (sodium_init() < 0 || (!config && !run) || !fgets(seed, sizeof seed, stdin) ||
         (run && (inet_pton(AF_INET, argv[2], &gateway.sin_addr) != 1 ||
-                 sodium_base642bin(gateway_key, sizeof gateway_key, argv[4], strlen(argv[4]), NULL,
-                                   &length, NULL, sodium_base64_VARIANT_ORIGINAL) ||
-                 length != sizeof gateway_key))) {
+                 !read_key(gateway_key, argv[4])))) {
         fprintf(stderr, "usage: reconnect config COUNT < SEED\n"
                         "       reconnect run ADDRESS PORT PUBLIC-KEY COUNT SECONDS < SEED\n");
         return 2;
@@ -343,6 +381,10 @@ int main(int argc, char **argv)
         print_config(seed);
     } else {
         gateway.sin_port = htons((uint16_t)number(argv[3], 65535));
+        if (!read_clients()) {
+            fputs("reconnect: a line is not ADDRESS GATEWAY-ADDRESS KEY\n", stderr);
+            return 2;
+        }
         storm(seed, number(argv[6], MOST_SECONDS));
     }
     return 0;
