@@ -82,7 +82,8 @@ def memory(secrets, pid, names):
             fields = line.split(maxsplit=5)
             start, end = (int(value, 16) for value in fields[0].split("-"))
             what = fields[5].strip() if len(fields) > 5 else "anonymous"
-            if "r" not in fields[1] or what in ("[vvar]", "[vsyscall]", "[vvar_vclock]"):
+            # What nobody can write is as it is in its file.
+            if not fields[1].startswith("rw"):
                 continue
             try:
                 mem.seek(start)
