@@ -147,10 +147,15 @@ let package = Package(
             ],
             swiftSettings: swiftSettings),
 
+        // What the tests of several modules need.
+        .target(
+            name: "TestSupport", dependencies: ["HostProcess"], path: "Tests/TestSupport",
+            swiftSettings: swiftSettings),
         .testTarget(
-            name: "WireGuardTests", dependencies: ["WireGuard"], swiftSettings: swiftSettings),
+            name: "WireGuardTests", dependencies: ["TestSupport", "WireGuard"],
+            swiftSettings: swiftSettings),
         .testTarget(
-            name: "CryptoTests", dependencies: ["Crypto", "WireGuard"],
+            name: "CryptoTests", dependencies: ["Crypto", "TestSupport", "WireGuard"],
             swiftSettings: swiftSettings),
         .testTarget(
             name: "HubTests",
@@ -162,17 +167,22 @@ let package = Package(
         .testTarget(
             name: "StorageTests",
             dependencies: [
-                "Crypto", "HostProcess", "SQLite", "Storage", "TrustedPlatform", "WireGuard",
+                "Crypto", "HostProcess", "SQLite", "Storage", "TestSupport", "TrustedPlatform",
+                "WireGuard",
             ],
             swiftSettings: swiftSettings),
-        .testTarget(name: "SQLiteTests", dependencies: ["SQLite"], swiftSettings: swiftSettings),
         .testTarget(
-            name: "ControlAPITests", dependencies: ["ControlAPI", "Crypto", "WireGuard"],
+            name: "SQLiteTests", dependencies: ["SQLite", "TestSupport"],
             swiftSettings: swiftSettings),
         .testTarget(
-            name: "HostProcessTests", dependencies: ["HostProcess"], swiftSettings: swiftSettings),
+            name: "ControlAPITests",
+            dependencies: ["ControlAPI", "Crypto", "TestSupport", "WireGuard"],
+            swiftSettings: swiftSettings),
         .testTarget(
-            name: "HTTPTests", dependencies: ["HTTP", "HostProcess", "WireGuard"],
+            name: "HostProcessTests", dependencies: ["HostProcess", "TestSupport"],
+            swiftSettings: swiftSettings),
+        .testTarget(
+            name: "HTTPTests", dependencies: ["HTTP", "HostProcess", "TestSupport", "WireGuard"],
             exclude: ["misbehaving_server.py"], swiftSettings: swiftSettings),
         .testTarget(
             name: "nexusguardTests", dependencies: ["nexusguard", "Crypto", "WireGuard"],
@@ -202,11 +212,11 @@ let package = Package(
             path: "Tests/StorageProbe", swiftSettings: swiftSettings),
         .testTarget(
             name: "BackendsTests",
-            dependencies: ["Backends", "HostProcess", "TunnelPlan", "WireGuard"],
+            dependencies: ["Backends", "HostProcess", "TestSupport", "TunnelPlan", "WireGuard"],
             swiftSettings: swiftSettings),
         .testTarget(
             name: "KeeperTests",
-            dependencies: ["Keeper", "HostProcess", "TunnelPlan", "WireGuard"],
+            dependencies: ["Keeper", "HostProcess", "TestSupport", "TunnelPlan", "WireGuard"],
             swiftSettings: swiftSettings),
         .testTarget(
             name: "LiveHostTests",
@@ -216,7 +226,7 @@ let package = Package(
             name: "AgentTests", dependencies: ["Agent", "ControlAPI", "Crypto", "WireGuard"],
             swiftSettings: swiftSettings),
         .testTarget(
-            name: "TunnelPlanTests", dependencies: ["TunnelPlan", "WireGuard"],
+            name: "TunnelPlanTests", dependencies: ["TestSupport", "TunnelPlan", "WireGuard"],
             swiftSettings: swiftSettings),
     ]
 )

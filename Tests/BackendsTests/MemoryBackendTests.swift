@@ -1,24 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+import TestSupport
 import Testing
 import TunnelPlan
 import WireGuard
 
 @testable import Backends
 
-/// SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014):
-/// the same numbers in every run, so that a failure can be repeated.
-struct Random: RandomNumberGenerator {
-    var state: UInt64
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ z >> 30) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ z >> 27) &* 0x94D0_49BB_1331_11EB
-        return z ^ z >> 31
-    }
-    mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
-    mutating func oneIn(_ count: Int) -> Bool { below(count) == 0 }
-
+extension SeededRandom {
     /// About few enough keys and prefixes that they meet.
     mutating func change() -> PeerChange {
         var peer = PeerChange(publicKey: key(UInt8(1 + below(5))))
@@ -74,7 +62,7 @@ private func reference(
 
 @Suite struct MemoryBackendTests {
     @Test func random_changes_mean_what_the_protocol_says_also_without_removals() throws {
-        var random = Random(state: 5)
+        var random = SeededRandom(seed: 5)
         for round in 0..<2000 {
             let backend = MemoryBackend(kind: .userspace)
             let old = MemoryBackend(kind: .userspace)

@@ -1,25 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
 import HostProcess
+import TestSupport
 import TunnelPlan
 import WireGuard
 
-/// A directory of this test's own, removed at the end.
-final class TemporaryDirectory {
-    let path: String
-
-    init() {
-        var template = Array("/tmp/nexusguard-backends.XXXXXX".utf8CString)
-        path = unsafe template.withUnsafeMutableBufferPointer { buffer in
-            unsafe String(cString: mkdtemp(buffer.baseAddress!))
-        }
-    }
-
-    deinit {
-        for name in Host.names(in: path) { unsafe remove("\(path)/\(name)") }
-        unsafe rmdir(path)
-    }
-
+extension TemporaryDirectory {
     /// A program that is this shell script.
     func program(_ name: String, _ script: String) throws -> String {
         let path = "\(path)/\(name)"
@@ -136,11 +122,3 @@ let wg0 = InterfaceName("wg0")!
 func key(_ byte: UInt8) -> PublicKey { PublicKey(bytes: InlineArray(repeating: byte)) }
 
 func prefix(_ text: String) -> Prefix { Prefix(text)! }
-
-/// What `body` throws, or nil.
-func thrown<Failure: Error>(_ body: () throws(Failure) -> some Any) -> Failure? {
-    do throws(Failure) {
-        _ = try body()
-        return nil
-    } catch { return error }
-}

@@ -2,6 +2,7 @@
 // The client against servers that stall, lie or are older than it.
 import HostProcess
 import Synchronization
+import TestSupport
 import Testing
 import TunnelPlan
 import WireGuard

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import ControlAPI
+import TestSupport
 import Testing
 
 private let own = "0d9f1c2e-3b4a-4c5d-8e6f-708192a3b4c5"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import ControlAPI
+import TestSupport
 import Testing
 
 private struct Vectors: Decodable {
@@ -39,7 +40,7 @@ private func bytes(hex: String) -> [UInt8] {
     }
 
     @Test func random_mutations_never_open() throws {
-        var random = Random(seed: 11)
+        var random = SeededRandom(seed: 11)
         let hwid = "00112233445566778899aabbccddeeff"
         let alphabet = Array(
             "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=".utf8)

@@ -2,10 +2,11 @@
 // Random configurations survive their way and keep their hash; random damage is refused or is
 // another valid configuration, and nothing worse.
 import ControlAPI
+import TestSupport
 import Testing
 import WireGuard
 
-extension Random {
+extension SeededRandom {
     mutating func key() -> String { base64(bytes(32)) }
 
     /// Groups of zeros are as likely as others: they are what the text forms are about.
@@ -105,7 +106,7 @@ extension Random {
 
 @Suite struct RandomConfigTests {
     @Test func what_is_encoded_reads_the_same() throws {
-        var random = Random(seed: 1)
+        var random = SeededRandom(seed: 1)
         for round in 0..<1000 {
             let config = random.config()
             let read = try Wire.decode(WireGuardConfig.self, from: Wire.encode(config))
@@ -114,7 +115,7 @@ extension Random {
     }
 
     @Test func case_C19_other_words_have_the_same_hash_and_meaning() throws {
-        var random = Random(seed: 2)
+        var random = SeededRandom(seed: 2)
         var valid = 0
         for round in 0..<1000 {
             let config = random.config()
@@ -137,7 +138,7 @@ extension Random {
 
     /// What reaches the keeper reads as exactly what was validated.
     @Test func case_C26_the_text_reads_back_as_the_configuration() throws {
-        var random = Random(seed: 3)
+        var random = SeededRandom(seed: 3)
         for round in 0..<1000 {
             guard let config = try? random.config().validated() else { continue }
             let key = SecretKey(copying: random.bytes(32).span)
@@ -150,7 +151,7 @@ extension Random {
     }
 
     @Test func case_C69_damage_is_refused_or_harmless() throws {
-        var random = Random(seed: 4)
+        var random = SeededRandom(seed: 4)
         let interesting = Array("{}[]\":,\\/#=\n\r\0 9-.e".utf8)
         var refused = 0
         for round in 0..<4000 {
@@ -185,7 +186,7 @@ extension Random {
     }
 
     @Test func case_C69_any_bytes_are_an_answer_that_decides_nothing() {
-        var random = Random(seed: 6)
+        var random = SeededRandom(seed: 6)
         let types = ["application/json", "application/problem+json", "text/html", nil]
         for round in 0..<4000 {
             let answer = ReceivedAnswer(

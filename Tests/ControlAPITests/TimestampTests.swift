@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ControlAPI
 import FoundationEssentials
+import TestSupport
 import Testing
 
 @Suite struct TimestampTests {
@@ -17,7 +18,7 @@ import Testing
 
     /// FoundationEssentials as the other implementation.
     @Test func random_moments_agree_with_foundation() throws {
-        var random = Random(seed: 5)
+        var random = SeededRandom(seed: 5)
         for _ in 0..<5000 {
             let seconds = Int64(random.below(Int(Timestamp.limit)))
             let text = Timestamp(unixSeconds: seconds).description

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ControlAPI
 import Crypto
+import TestSupport
 import Testing
 import WireGuard
 

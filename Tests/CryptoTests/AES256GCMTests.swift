@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Crypto
+import TestSupport
 import Testing
 
 /// The test cases for 256-bit keys of McGrew and Viega, "The Galois/Counter Mode of Operation

@@ -6,11 +6,3 @@ func bytes(_ hex: String) -> [UInt8] {
     let digits = hex.filter { !$0.isWhitespace }.map { UInt8($0.hexDigitValue!) }
     return stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
 }
-
-/// What `body` throws, or nil.
-func thrown<Failure: Error>(_ body: () throws(Failure) -> some Any) -> Failure? {
-    do throws(Failure) {
-        _ = try body()
-        return nil
-    } catch { return error }
-}

@@ -1,20 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+import TestSupport
 import Testing
 
 @testable import HTTP
-
-/// A small generator, so that a failure can be repeated (SplitMix64).
-private struct Generator: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ z >> 30) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ z >> 27) &* 0x94D0_49BB_1331_11EB
-        return z ^ z >> 31
-    }
-}
 
 @Suite struct MutationTests {
     private static let requests = [
@@ -31,7 +19,7 @@ private struct Generator: RandomNumberGenerator {
         "Connection: close\r\n", "Upgrade: h2c\r\n", "Cookie: a=\"b; c\r\n",
     ].map { Array($0.utf8) }
 
-    private static func mutated(_ generator: inout Generator) -> [UInt8] {
+    private static func mutated(_ generator: inout SeededRandom) -> [UInt8] {
         var bytes = Array(requests.randomElement(using: &generator)!.utf8)
         for _ in 0..<Int.random(in: 1...4, using: &generator) {
             let place = Int.random(in: 0...bytes.count, using: &generator)
@@ -62,7 +50,7 @@ private struct Generator: RandomNumberGenerator {
             if !isSound { odd.add("\(request)") }
             return HTTPResponse(status: 200, body: request.body)
         }
-        var generator = Generator(state: 20_26)
+        var generator = SeededRandom(seed: 20_26)
         for _ in 0..<25 {
             // 120 at a time, since the server waits for the end of some.
             var clients: [(RawClient, [UInt8])] = []

@@ -1,27 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
 import HostProcess
+import TestSupport
 import Testing
-
-/// A directory of this test's own, removed at the end.
-final class TemporaryDirectory {
-    let path: String
-
-    init() {
-        var template = Array("/tmp/hostfile.XXXXXX".utf8CString)
-        path = unsafe template.withUnsafeMutableBufferPointer { buffer in
-            unsafe String(cString: mkdtemp(buffer.baseAddress!))
-        }
-    }
-
-    deinit {
-        for name in Host.names(in: path) { unsafe remove("\(path)/\(name)") }
-        unsafe rmdir(path)
-    }
-
-    func file(_ name: String) -> String { "\(path)/\(name)" }
-    var names: [String] { Host.names(in: path).sorted() }
-}
 
 private func read(_ path: String, limit: Int = 1 << 20) throws -> [UInt8] {
     try HostFile.read(path, limit: limit).bytes

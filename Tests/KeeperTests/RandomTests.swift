@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The reconciler against a model that is too simple to be wrong: which configuration should be in
 // force after all that happened.
+import TestSupport
 import Testing
 import TunnelPlan
 import WireGuard
@@ -35,7 +36,7 @@ private struct SlowModel {
 @Suite struct RandomTests {
     private static let files = [small, other, full].map { intent($0) }
 
-    private func steal(_ random: inout Random, from simulation: inout Simulation) {
+    private func steal(_ random: inout SeededRandom, from simulation: inout Simulation) {
         let choice = random.below(7)
         simulation.tamper { state in
             switch choice {
@@ -58,7 +59,7 @@ private struct SlowModel {
         let wanted = Self.files.map { fresh($0) }
         var counts = [Int](repeating: 0, count: 6)
         for seed in 0..<400 {
-            var random = Random(seed: UInt64(seed))
+            var random = SeededRandom(seed: UInt64(seed))
             var simulation = Simulation(seed: UInt64(seed))
             var model = SlowModel()
             for _ in 0..<20 {
@@ -120,7 +121,7 @@ private struct SlowModel {
 
     /// A hostile client: nothing crashes, and whatever is accepted is one of the verbs.
     @Test func mutatedRequestsAreReadOrRefused() {
-        var random = Random(seed: 11)
+        var random = SeededRandom(seed: 11)
         var options = KeeperClient.ApplyOptions()
         options.confirmSeconds = 5
         let seeds = [
@@ -154,7 +155,7 @@ private struct SlowModel {
     }
 }
 
-extension Random {
+extension SeededRandom {
     fileprivate mutating func element(of text: String) -> UInt8 {
         let bytes = [UInt8](text.utf8)
         return bytes[below(bytes.count)]

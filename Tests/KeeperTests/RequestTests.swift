@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import TestSupport
 import Testing
 import TunnelPlan
 import WireGuard
@@ -161,7 +162,7 @@ import WireGuard
     }
 
     @Test func everyByteSurvives() throws {
-        var random = Random(seed: 5)
+        var random = SeededRandom(seed: 5)
         for _ in 0..<300 {
             let text = (0..<random.below(200)).map { _ in UInt8(random.below(256)) }
             var line = RequestText.apply(text, KeeperClient.ApplyOptions())

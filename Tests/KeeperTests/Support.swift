@@ -5,24 +5,6 @@ import WireGuard
 
 @testable import Keeper
 
-/// SplitMix64 (Steele, Lea, Flood, 2014): the same numbers in every run.
-struct Random: RandomNumberGenerator {
-    var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ z >> 30) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ z >> 27) &* 0x94D0_49BB_1331_11EB
-        return z ^ z >> 31
-    }
-
-    mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
-    mutating func oneIn(_ count: Int) -> Bool { below(count) == 0 }
-}
-
 let wg0 = InterfaceName("wg0")!
 
 func key(_ number: UInt8) -> PublicKey {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import SQLite
+import TestSupport
 import Testing
 
 @Suite struct DatabaseTests {

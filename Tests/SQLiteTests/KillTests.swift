@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
 import SQLite
+import TestSupport
 import Testing
 
 /// A process that updates a database is killed at any moment: what it was told to be committed is

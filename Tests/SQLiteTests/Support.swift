@@ -3,35 +3,6 @@ import Glibc
 import SQLite
 import Testing
 
-/// A directory of this test's own, removed at the end.
-final class TemporaryDirectory {
-    let path: String
-
-    init() {
-        var template = Array("/tmp/sqlite.XXXXXX".utf8CString)
-        path = unsafe template.withUnsafeMutableBufferPointer { buffer in
-            unsafe String(cString: mkdtemp(buffer.baseAddress!))
-        }
-    }
-
-    deinit { unsafe _ = system("rm -rf '\(path)'") }
-
-    func file(_ name: String) -> String { "\(path)/\(name)" }
-
-    var names: [String] {
-        guard let stream = unsafe opendir(path) else { return [] }
-        defer { unsafe closedir(stream) }
-        var names: [String] = []
-        while let entry = unsafe readdir(stream) {
-            names.append(
-                unsafe withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
-                    unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-                })
-        }
-        return names.filter { $0 != "." && $0 != ".." }.sorted()
-    }
-}
-
 func permissions(_ path: String) -> UInt32 {
     var status = stat()
     return unsafe stat(path, &status) == 0 ? status.st_mode & 0o7777 : 0

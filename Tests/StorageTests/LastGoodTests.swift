@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import HostProcess
 import Storage
+import TestSupport
 import Testing
 
 @Suite struct LastGoodTests {

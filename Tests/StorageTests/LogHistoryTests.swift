@@ -2,6 +2,7 @@
 import Glibc
 import HostProcess
 import SQLite
+import TestSupport
 import Testing
 
 @testable import Storage

@@ -3,6 +3,7 @@ import Glibc
 import HostProcess
 import SQLite
 import Synchronization
+import TestSupport
 import Testing
 import WireGuard
 

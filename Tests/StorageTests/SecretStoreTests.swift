@@ -2,6 +2,7 @@
 import Crypto
 import Glibc
 import HostProcess
+import TestSupport
 import Testing
 import WireGuard
 

@@ -2,6 +2,7 @@
 import Glibc
 import HostProcess
 import Storage
+import TestSupport
 import Testing
 
 @Suite struct StateDirectoryTests {

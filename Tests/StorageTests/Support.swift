@@ -3,24 +3,10 @@ import Glibc
 import HostProcess
 import Storage
 import Synchronization
+import TestSupport
 import Testing
 
-/// A directory of this test's own, removed at the end.
-final class TemporaryDirectory: Sendable {
-    let path: String
-
-    init() {
-        var template = Array("/tmp/storage.XXXXXX".utf8CString)
-        path = unsafe template.withUnsafeMutableBufferPointer { buffer in
-            unsafe String(cString: mkdtemp(buffer.baseAddress!))
-        }
-    }
-
-    deinit { unsafe _ = system("rm -rf '\(path)'") }
-
-    func file(_ name: String) -> String { "\(path)/\(name)" }
-    var names: [String] { Host.names(in: path).sorted() }
-
+extension TemporaryDirectory {
     func read(_ name: String) throws -> [UInt8] {
         try HostFile.read(file(name), limit: 1 << 24).bytes
     }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import TestSupport
 import Testing
 import WireGuard
 
@@ -55,7 +56,7 @@ private struct Step {
     private func forEachStep(
         _ seed: UInt64, decided: Bool, _ body: (inout Step) -> Void
     ) {
-        var random = Random(seed: seed)
+        var random = SeededRandom(seed: seed)
         var state: TunnelState?
         var previous: DesiredTunnel?
         for _ in 0..<Self.rounds {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tunnels from a small world, so that two of them have much in common: the same peers with other
 // prefixes, the same prefixes with other peers.
+import TestSupport
 import Testing
 import WireGuard
 
@@ -26,7 +27,7 @@ private let forwards = ["10.0.0.2", "10.1.0.5", "fd00::2"].enumerated().map { in
         keepsSource: true)!
 }
 
-extension Random {
+extension SeededRandom {
     mutating func pick<Value>(_ values: [Value]) -> Value { values[below(values.count)] }
 
     /// Each with a chance of one in `count`.

@@ -4,25 +4,6 @@ import WireGuard
 
 @testable import TunnelPlan
 
-/// SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014):
-/// the same numbers in every run, so that a failure can be repeated.
-struct Random: RandomNumberGenerator {
-    var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ z >> 30) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ z >> 27) &* 0x94D0_49BB_1331_11EB
-        return z ^ z >> 31
-    }
-
-    mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
-    mutating func oneIn(_ count: Int) -> Bool { below(count) == 0 }
-}
-
 /// The key that number `number` stands for.
 func key(_ number: Int) -> PublicKey {
     var bytes = InlineArray<32, UInt8>(repeating: 0)
@@ -49,16 +30,6 @@ func address(_ text: String) -> InterfaceAddress {
 func endpoint(_ text: String) -> Endpoint { Endpoint(text)! }
 
 let wg0 = InterfaceName("wg0")!
-
-/// `#expect` for loops of many thousand rounds: costs nothing while the condition holds.
-func hold(
-    _ condition: Bool, _ note: @autoclosure () -> String = "",
-    sourceLocation: SourceLocation = #_sourceLocation
-) {
-    if !condition {
-        Testing.Issue.record("does not hold: \(note())", sourceLocation: sourceLocation)
-    }
-}
 
 /// A file with a private key, and these.
 func file(

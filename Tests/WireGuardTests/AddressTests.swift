@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
+import TestSupport
 import Testing
 
 @testable import WireGuard
@@ -64,7 +65,7 @@ private enum Libc {
     ]) func what_is_no_address_is_refused(text: String) { #expect(IPAddress(text) == nil) }
 
     @Test func random_addresses_read_and_print_as_the_c_library_does() {
-        var random = Random(seed: 2)
+        var random = SeededRandom(seed: 2)
         for _ in 0..<50_000 {
             let address = random.address()
             let text = address.description
@@ -76,7 +77,7 @@ private enum Libc {
     }
 
     @Test func mutated_texts_are_accepted_exactly_when_the_c_library_does() {
-        var random = Random(seed: 3)
+        var random = SeededRandom(seed: 3)
         let alphabet = [UInt8]("0123456789abcfF:.%/[".utf8)
         var accepted = 0
         for _ in 0..<100_000 {
@@ -121,7 +122,7 @@ private enum Libc {
     }
 
     @Test func masking_keeps_exactly_the_first_bits() {
-        var random = Random(seed: 4)
+        var random = SeededRandom(seed: 4)
         for _ in 0..<20_000 {
             let address = random.address()
             let length = UInt8(random.below(Int(address.bitWidth) + 1))
@@ -175,7 +176,7 @@ private enum Libc {
     }
 
     @Test func c18_what_is_printed_is_read_back_the_same() {
-        var random = Random(seed: 5)
+        var random = SeededRandom(seed: 5)
         for _ in 0..<20_000 {
             var zone: Endpoint.Zone?
             let address = random.address()

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import TestSupport
 import Testing
 
 @testable import WireGuard
@@ -146,7 +147,7 @@ private func diagnostics(_ text: String, lenient: Bool = false) -> [String] {
     }
 
     @Test func c14_c93_no_diagnostic_contains_a_key() {
-        var random = Random(seed: 14)
+        var random = SeededRandom(seed: 14)
         let key = PublicKey(bytes: random.key()).base64
         for text in [
             "PrivateKey = \(key.dropLast())", "PrivateKey = \(key)=", "PrivateKey \(key)",
@@ -252,7 +253,7 @@ private func diagnostics(_ text: String, lenient: Bool = false) -> [String] {
     }
 
     @Test func c99_ten_thousand_peers_are_read() throws {
-        var random = Random(seed: 99)
+        var random = SeededRandom(seed: 99)
         var text = interface
         for index in 0..<10_000 {
             text += "[Peer]\nPublicKey = \(PublicKey(bytes: random.key()).base64)\n"

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random configurations survive writing and reading; random damage never does worse than an error
 // with a position.
+import TestSupport
 import Testing
 
 @testable import WireGuard
 
-extension Random {
+extension SeededRandom {
     mutating func text() -> ConfigurationText {
         let pieces = ["a", "#", " ", "=", "%i", "é", "\t", "[Peer]", ";", ",", "\u{A0}", "\"", "🔑"]
         while true {
@@ -93,7 +94,7 @@ extension Random {
 
 @Suite struct ConfigurationRandomTests {
     @Test func what_is_written_reads_the_same() throws {
-        var random = Random(seed: 1)
+        var random = SeededRandom(seed: 1)
         for round in 0..<3000 {
             let configuration = random.configuration()
             let text = configuration.write()
@@ -105,7 +106,7 @@ extension Random {
     }
 
     @Test func c10_c26_what_is_stripped_reads_as_the_same_without_wg_quicks_settings() throws {
-        var random = Random(seed: 2)
+        var random = SeededRandom(seed: 2)
         for round in 0..<1000 {
             var configuration = random.configuration()
             let text = configuration.strip()
@@ -126,7 +127,7 @@ extension Random {
     }
 
     @Test func c14_c93_damage_gives_a_position_within_the_text_and_shows_no_key() {
-        var random = Random(seed: 3)
+        var random = SeededRandom(seed: 3)
         var refused = 0
         for round in 0..<2500 {
             let configuration = random.configuration()
@@ -159,7 +160,7 @@ extension Random {
     }
 
     @Test func c23_every_beginning_of_a_file_is_read_or_refused() {
-        var random = Random(seed: 4)
+        var random = SeededRandom(seed: 4)
         let text = random.configuration().write()
         for length in 0..<text.count {
             let error = thrown { () throws(ConfigurationError) in
@@ -171,7 +172,7 @@ extension Random {
     }
 }
 
-extension Random {
+extension SeededRandom {
     fileprivate mutating func damage(_ text: inout [UInt8]) {
         let position = below(text.count + 1)
         let interesting = [UInt8]("=\n\r#,;[]:/% \t\0\u{A0}\u{FEFF}0A".utf8)

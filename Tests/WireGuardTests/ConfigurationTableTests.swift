@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is accepted, line by line, strictly and leniently. The lenient column was compared with what
 // wg 1.0.20210914 sends for the same file.
+import TestSupport
 import Testing
 
 @testable import WireGuard

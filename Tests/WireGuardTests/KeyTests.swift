@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import TestSupport
 import Testing
 
 @testable import WireGuard
@@ -25,7 +26,7 @@ import Testing
     }
 
     @Test func every_random_key_survives_both_texts() throws {
-        var random = Random(seed: 1)
+        var random = SeededRandom(seed: 1)
         for _ in 0..<2000 {
             let key = PublicKey(bytes: random.key())
             hold(try PublicKey(hex: key.hex) == key, key.hex)

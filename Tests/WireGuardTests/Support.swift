@@ -1,26 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+import TestSupport
 import Testing
 import WireGuard
 
-/// SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014):
-/// the same numbers in every run, so that a failure can be repeated.
-struct Random: RandomNumberGenerator {
-    var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ z >> 30) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ z >> 27) &* 0x94D0_49BB_1331_11EB
-        return z ^ z >> 31
-    }
-
-    mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
-
-    mutating func oneIn(_ count: Int) -> Bool { below(count) == 0 }
-
+extension SeededRandom {
     mutating func key() -> InlineArray<32, UInt8> {
         var bytes = InlineArray<32, UInt8>(repeating: 0)
         for index in bytes.indices { bytes[index] = UInt8(truncatingIfNeeded: next()) }
@@ -56,24 +39,6 @@ extension PresharedKey {
 func hex(_ byte: UInt8) -> String { PublicKey(filledWith: byte).hex }
 
 func prefix(_ text: String) -> Prefix { Prefix(text)! }
-
-/// `#expect` for loops of many thousand rounds: costs nothing while the condition holds.
-func hold(
-    _ condition: Bool, _ note: @autoclosure () -> String = "",
-    sourceLocation: SourceLocation = #_sourceLocation
-) {
-    if !condition {
-        Issue.record("does not hold: \(note())", sourceLocation: sourceLocation)
-    }
-}
-
-/// What `body` throws, or nil.
-func thrown<Failure: Error>(_ body: () throws(Failure) -> some Any) -> Failure? {
-    do throws(Failure) {
-        _ = try body()
-        return nil
-    } catch { return error }
-}
 
 /// All answers to `input` given at once, and whether the connection must close.
 func converse(_ input: String, with device: MemoryDevice) -> (output: String, mustClose: Bool) {

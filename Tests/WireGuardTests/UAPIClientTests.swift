@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The client's side of the configuration protocol, against the server's side of this module and
 // against servers that lie.
+import TestSupport
 import Testing
 
 @testable import WireGuard
@@ -17,7 +18,7 @@ private func read(
     return try reader.finish()
 }
 
-extension Random {
+extension SeededRandom {
     fileprivate mutating func prefix() -> Prefix {
         let address = address()
         return Prefix(address: address, length: UInt8(below(Int(address.bitWidth) + 1)))!
@@ -105,7 +106,7 @@ extension Random {
     }
 
     @Test func a_random_request_does_to_a_server_what_the_change_says() {
-        var random = Random(seed: 21)
+        var random = SeededRandom(seed: 21)
         for round in 0..<2000 {
             let served = MemoryDevice()
             let direct = MemoryDevice()
@@ -130,7 +131,7 @@ extension Random {
     }
 
     @Test func a_random_answer_is_read_back_however_it_is_cut() throws {
-        var random = Random(seed: 22)
+        var random = SeededRandom(seed: 22)
         for round in 0..<500 {
             let device = random.snapshot()
             var text: [UInt8] = []

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random conversations: cut anywhere they mean the same, and a slow reader of whole texts that is
 // written for plainness only agrees with the connection on every one.
+import TestSupport
 import Testing
 
 @testable import WireGuard
 
 /// Makes lines that are mostly right, about few enough keys and prefixes that they meet.
 private struct Conversation {
-    var random: Random
+    var random: SeededRandom
 
     mutating func deviceLine() -> String {
         switch random.below(6) {
@@ -259,7 +260,7 @@ private struct SlowReader {
     }
 
     @Test func however_the_input_is_cut_the_result_is_the_same() {
-        var conversation = Conversation(random: Random(seed: 6))
+        var conversation = Conversation(random: SeededRandom(seed: 6))
         for round in 0..<2000 {
             let (bytes, _) = conversation.text(mutatingOneIn: 40)
             let whole = MemoryDevice()
@@ -272,7 +273,7 @@ private struct SlowReader {
     }
 
     @Test func a_hundred_thousand_mutated_lines_are_read_as_the_slow_reader_reads_them() {
-        var conversation = Conversation(random: Random(seed: 7))
+        var conversation = Conversation(random: SeededRandom(seed: 7))
         var mutated = 0
         var closed = 0
         var rounds = 0
@@ -294,7 +295,7 @@ private struct SlowReader {
     }
 
     @Test func random_bytes_never_trap_and_every_answer_ends_with_errno_and_a_blank_line() {
-        var random = Random(seed: 8)
+        var random = SeededRandom(seed: 8)
         for _ in 0..<20_000 {
             let bytes = (0..<random.below(200)).map { _ in UInt8(random.below(256)) }
             let start: [UInt8] = [[], [UInt8]("set=1\n".utf8), [UInt8]("get=1\n".utf8)][

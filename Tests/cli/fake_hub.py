@@ -3,13 +3,13 @@
 import base64
 import hashlib
 import json
-import os
 import secrets
-import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from keeper_socket import KeeperSocket
 
 HUB_KEY = "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08="
 
@@ -158,38 +158,15 @@ class Hub:
                 self.changed.notify_all()
 
 
-class Keeper:
-    """The keeper's socket as docs/keeper.md describes it; the tunnel is an object."""
+class Keeper(KeeperSocket):
+    """The tunnel is an object."""
 
     def __init__(self, directory, interface="ng0"):
         self.applied, self.requests, self.configuration = [], [], None
         self.failure = None
         self.handshake, self.received, self.sent = 0, 0, 0
         self.changed = threading.Condition()
-        self.path = os.path.join(directory, f"{interface}.keeper.sock")
-        self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.bind(self.path)
-        self.socket.listen(8)
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def close(self):
-        self.socket.close()
-        os.unlink(self.path)
-
-    def accept(self):
-        while True:
-            try:
-                client, _ = self.socket.accept()
-            except OSError:
-                return
-            threading.Thread(target=self.serve, args=(client,), daemon=True).start()
-
-    def serve(self, client):
-        with client, client.makefile("rwb") as stream:
-            for line in stream:
-                answer = self.answer(json.loads(line))
-                stream.write(json.dumps({"schemaVersion": 1, **answer}).encode() + b"\n")
-                stream.flush()
+        super().__init__(directory, interface)
 
     def answer(self, request):
         with self.changed:

@@ -7,12 +7,11 @@ import json
 import os
 import pwd
 import re
-import socket
 import ssl
 import subprocess
-import threading
 import time
 
+from keeper_socket import KeeperSocket
 from support import COMMAND, CommandTest
 
 BOUND = 30  # seconds after which a condition is taken for never
@@ -34,41 +33,23 @@ def user_option():
     return ["--user", pwd.getpwuid(os.geteuid()).pw_name] if os.geteuid() == 0 else []
 
 
-class FakeKeeper(threading.Thread):
-    """Answers on the socket of nghub0 as docs/keeper.md says."""
+class FakeKeeper(KeeperSocket):
+    """Remembers what it was asked; the tunnel is not there."""
 
     def __init__(self, directory):
-        super().__init__(daemon=True)
         self.requests, self.peers, self.refusal = [], [], None
-        self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.bind(str(directory / "nghub0.keeper.sock"))
-        self.listener.listen()
-        self.start()
-
-    def run(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self.serve, args=(client,), daemon=True).start()
-
-    def serve(self, client):
-        with client, client.makefile("rwb") as stream:
-            for line in stream:
-                stream.write(json.dumps(self.answer(json.loads(line))).encode() + b"\n")
-                stream.flush()
+        super().__init__(directory, "nghub0")
 
     def answer(self, request):
         if request["verb"] == "device":
-            return {"schemaVersion": 1, "ok": True, "device": {
+            return {"ok": True, "device": {
                 "backend": "kernel", "listenPort": 51820, "fwmark": 0, "mtu": 1420, "isUp": True,
                 "peers": self.peers}}
         if self.refusal:
-            return {"schemaVersion": 1, "ok": False, "error": {
+            return {"ok": False, "error": {
                 "kind": "failed", "exitCode": 1, "message": self.refusal}}
         self.requests.append(request)
-        return {"schemaVersion": 1, "ok": True, "changes": [], "warnings": []}
+        return {"ok": True, "changes": [], "warnings": []}
 
     def latest(self):
         return self.requests[-1] if self.requests else None
@@ -83,7 +64,7 @@ class HubTest(CommandTest):
         self.socket = str(self.directory / "hub.sock")
         (self.directory / "keep").mkdir()
         self.keeper = FakeKeeper(self.directory / "keep")
-        self.addCleanup(self.keeper.listener.close)
+        self.addCleanup(self.keeper.close)
         self.process = None
         self.start_hub()
         self.hub("set", "endpoint=127.0.0.1:51820", "pools=10.99.0.0/24,fd99::/64")
