@@ -42,7 +42,8 @@ run show "show and set beside wg" env ENGINE=kernel PEER=kernel Tests/netns/show
 run keeper "the keeper heals and undoes" env PEER=kernel ROUNDS="${ROUNDS:-3}" Tests/netns/keeper.sh
 run gateway "forwards through a tunnel" Tests/netns/gateway.sh
 run interop "the engine with the kernel as its peer" env PEER=kernel MEGABYTES="${MEGABYTES:-1}" Tests/netns/interop.sh
-run switch "a running tunnel changes its back-end" Tests/kernel/backend_switch.sh
+run switch "a running tunnel changes its back-end" Tests/kernel/switch.sh
+run live "the same under more traffic, and killed keepers" Tests/kernel/backend_switch.sh
 run roaming "roaming, with the kernel as the peer" env PEER=kernel Tests/netns/roaming.sh
 
 if [[ ${#failed[@]} -gt 0 ]]; then
