@@ -29,7 +29,7 @@ struct KeeperLoop<Target: TunnelHost & ~Copyable>: ~Copyable {
     let files: StateFiles
     let group: UInt32?
     /// It began with the machine, or waits for whoever will ask; otherwise somebody is about to.
-    private let waits: Bool
+    let waits: Bool
     var target: Target
     var listener: Listener
     private let signals: EndingSignals
@@ -48,6 +48,8 @@ struct KeeperLoop<Target: TunnelHost & ~Copyable>: ~Copyable {
     var mended: UInt64 = 0
     var lastWarning: String?
     private var isDone = false
+    /// Of the latest `down`: who asked cannot start a keeper, and will ask this one again.
+    var staysForAsker = false
     var acceptAgainAt: Int64 = 0
     /// The latest `dueAt` of the host that was obeyed.
     private var performedDue: Int64?
@@ -243,7 +245,7 @@ extension KeeperLoop where Target: ~Copyable {
         case .persist(let intent): persist(intent)
         case .answer(let id, let answer): deliver(answer, to: id)
         case .announce(let event): announce(event)
-        case .end: isDone = true
+        case .end: isDone = !staysForAsker
         }
         return nil
     }

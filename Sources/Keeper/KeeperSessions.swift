@@ -99,6 +99,7 @@ extension KeeperLoop where Target: ~Copyable {
             handle(.confirm(id))
         case .down(let options):
             session.request = id
+            staysForAsker = waits && !session.peer.isRoot && !session.peer.isSelf
             handle(.down(id, options))
         case .apply(var apply):
             let options = apply.options

@@ -185,6 +185,7 @@ private func tell(
 private func down(_ invocation: Invocation) throws(Failure) -> UInt8 {
     let name = try tunnelName(given: invocation.operands[0])
     let staysPersistent = invocation.has("until-boot")
+    try refuseWhereWanted(name)
     try askKeeper(name, .whereLeft) { client throws(KeeperFailure) in
         try client.down(staysPersistent: staysPersistent)
     }

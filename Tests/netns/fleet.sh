@@ -167,3 +167,15 @@ step "one leaves (C77)"
 expect "site1 leaves" fleet site1 unenroll
 expect "its tunnel is gone" is_gone on site1 ip link show ng0
 expect_equal "it waits to be enrolled" "$(member site1 'd["code"]')" not_enrolled
+
+step "and comes back"
+enrol site1
+expect "site1 is connected" fleet site1 wait --timeout 30
+down_code() {
+    local code=0
+    fleet "$1" down "$2" 2>/dev/null || code=$?
+    printf '%d\n' "$code"
+}
+expect_equal "down is refused while the agent wants it up" "$(down_code site1 ng0)" 8
+expect_equal "and that of the hub as well" "$(down_code hub nghub0)" 8
+expect "the tunnel is still there" fleet site1 wait --timeout 0
