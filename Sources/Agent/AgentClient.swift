@@ -83,9 +83,13 @@ public struct AgentClient: Sendable {
         } catch {
             if error.isNobodyListening {
                 throw AgentFailure(
-                    3, "the agent is not running: nobody answers on \(path); run nexusguard agent")
+                    3,
+                    "the agent is not running: nobody answers on \(path); run nexusguard agent, or "
+                        + "see in nexusguard logs why it ended")
             }
-            throw AgentFailure(error.kind == .noPermission ? 4 : 1, error.description)
+            guard error.kind == .noPermission else { throw AgentFailure(1, error.description) }
+            throw AgentFailure(
+                4, "\(error.description); run this as root or as a member of the group nexusguard")
         }
     }
 

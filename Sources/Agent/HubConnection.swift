@@ -44,7 +44,7 @@ final class HubConnection: Sendable {
         do throws(HTTPClientError) {
             response = try client.perform(request)
         } catch {
-            throw ControlFault(error)
+            throw fault(error)
         }
         let answer = ReceivedAnswer(
             status: response.status, contentType: response.headers["Content-Type"],
@@ -74,6 +74,17 @@ final class HubConnection: Sendable {
 
     func cancel() { client.cancel() }
 
+    /// Who has no pin may need one: a hub has a certificate of its own unless it was given another.
+    private func fault(_ error: HTTPClientError) -> ControlFault {
+        var fault = ControlFault(error)
+        if case .tls(seen: .some) = error.kind, target.pins.isEmpty {
+            fault.reason +=
+                "; a hub that made its certificate itself is recognised with --pin, which "
+                + "nexusguard hub status shows there"
+        }
+        return fault
+    }
+
     private func meaning(
         _ answer: AnswerClass, _ call: DeviceCall
     ) throws(ControlFault) -> [UInt8] {
@@ -93,7 +104,8 @@ final class HubConnection: Sendable {
         case .refused(let reason):
             throw ControlFault(
                 .tokenRefused, code: "token_refused",
-                "\(place) refuses the enrolment token: \(reason); ask its operator for a new one")
+                "\(place) refuses the enrolment token: \(reason)"
+                    + (reason.contains("new one") ? "" : "; ask its operator for a new one"))
         case .revoked(let reason):
             throw ControlFault(
                 .revoked, code: "revoked",

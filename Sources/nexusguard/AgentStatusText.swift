@@ -5,8 +5,11 @@ import ControlAPI
 import HostProcess
 
 func agentStatus(_ invocation: Invocation) throws(Failure) -> UInt8 {
-    let status = try askingAgent { () throws(AgentFailure) in
-        try agentClient(invocation).status()
+    let status: AgentStatus
+    do throws(AgentFailure) {
+        status = try agentClient(invocation).status()
+    } catch {
+        throw Failure(code: error.exitCode, error.message + adviceOnHub(error))
     }
     if invocation.has("json") {
         try Output.write(bytes: Wire.encode(status) + [0x0A])
@@ -14,6 +17,14 @@ func agentStatus(_ invocation: Invocation) throws(Failure) -> UInt8 {
         try Output.write(agentStatusText(status, now: Host.wallClock().seconds))
     }
     return ExitCode.ok
+}
+
+/// A machine that is a hub and no device of one.
+private func adviceOnHub(_ failure: AgentFailure) -> String {
+    guard failure.exitCode == ExitCode.notRunning, HostFile.exists(defaultHubSocket) else {
+        return ""
+    }
+    return "; of the hub on this machine tells \(programName) hub status"
 }
 
 /// `now`: seconds since 1970.

@@ -95,7 +95,9 @@ private func tell(_ report: EnrolProgram.Report, _ invocation: Invocation) throw
     guard !invocation.has("quiet") else { return }
     try Output.write("enrolled at \(report.hub) as \(report.deviceId), \(report.ipAddress)\n")
     if !report.isAgentRunning {
-        Output.note("now start the agent: \(programName) agent", invocation)
+        Output.note(
+            "now start the agent: systemctl enable --now nexusguard-agent, or \(programName) agent",
+            invocation)
     }
 }
 

@@ -2,6 +2,7 @@
 // Asks the hub that runs on this machine, through its socket.
 import ControlAPI
 import HTTP
+import HostProcess
 import Hub
 
 /// One answer that is no success ends the command with what the hub says.
@@ -71,10 +72,19 @@ struct HubClient {
 
     private func failure(_ error: HTTPClientError) -> Failure {
         guard case .connect = error.kind else { return Failure(error.description) }
+        // What libcurl does not tell.
+        do throws(HostError) {
+            _ = try Descriptor.connect(path)
+        } catch {
+            if error.kind == .noPermission {
+                return Failure(
+                    code: ExitCode.noPermission,
+                    "\(error.description); run this as root or as a member of the group nexusguard")
+            }
+        }
         return Failure(
             code: ExitCode.notRunning,
-            "no hub answers on \(path): start it with \(programName) hub run, or run this as root "
-                + "or as a member of the group nexusguard")
+            "no hub answers on \(path): start it with \(programName) hub run")
     }
 
     private func failure(_ answer: HTTPClientResponse) -> Failure {

@@ -84,7 +84,9 @@ private func listDevices(_ invocation: Invocation) throws(Failure) -> UInt8 {
             ["NAME", "CONTROL", "TUNNEL", "ADDRESSES", "LAST SEEN", "ID"],
             page.items.map { device in
                 [
-                    device.name, device.control.rawValue, device.tunnel.state.rawValue,
+                    device.name, device.control.rawValue,
+                    // What it said last is over.
+                    device.control == .revoked ? "-" : device.tunnel.state.rawValue,
                     device.addresses.joined(separator: ","),
                     device.lastSeen?.description ?? "never", device.id,
                 ]

@@ -46,6 +46,11 @@ private func logs(_ invocation: Invocation) throws(Failure) -> UInt8 {
         try LogHistory.read(directory, query, mayBeMissing: isFollowing)
     }
     try printer.print(records)
+    if records.isEmpty, !isFollowing {
+        Output.note(
+            "no records yet; what is no warning is written each 30 s, and at once while "
+                + "\(programName) logs -f looks", invocation)
+    }
     guard isFollowing else { return ExitCode.ok }
     return try follow(directory, after: last, query.minimumLevel, printer)
 }
@@ -67,7 +72,8 @@ private func follow(
 }
 
 private func stateDirectory(_ invocation: Invocation) throws(Failure) -> StateDirectory {
-    let found = stateDirectories.filter { HostFile.exists($0) }
+    // A package makes both directories; who has never logged is not meant.
+    let found = stateDirectories.filter { HostFile.exists("\($0)/log.db") }
     if invocation.values["state"] == nil, found.count > 1 {
         Output.note("the agent's log; see --state \(found[1]) for the hub's", invocation)
     }
