@@ -31,7 +31,7 @@ private let head = """
     # Made by `nexusguard completion`; do not edit.
     """
 
-private func optionWords(_ verb: Verb) -> [String] {
+func optionWords(_ verb: Verb) -> [String] {
     (verb.options + commonOptions).flatMap { option in
         (option.short.map { ["-\($0)"] } ?? []) + ["--\(option.long)"]
     }
@@ -50,6 +50,7 @@ private func source(_ kind: Verb.OperandKind) -> String {
 
 private func bashCompletion() -> String {
     let cases = shownVerbs.map { verb in
+        guard verb.commands.isEmpty else { return bashCommands(verb) }
         var lines = [
             "        \(verb.name))",
             "            words=\"\(optionWords(verb).joined(separator: " "))\"",
@@ -94,6 +95,9 @@ private func bashCompletion() -> String {
 private func zshCompletion() -> String {
     let names = shownVerbs.map { "        '\($0.name):\(zshText($0.summary))'" }
     let cases = shownVerbs.map { verb in
+        guard verb.commands.isEmpty else {
+            return "        \(verb.name)) _nexusguard_\(verb.name) ;;"
+        }
         let options = (verb.options + commonOptions).map { option in
             let spelled =
                 option.short.map { "'(-\($0) --\(option.long))'{-\($0),--\(option.long)}'" }
@@ -120,7 +124,7 @@ private func zshCompletion() -> String {
         #compdef nexusguard
         \(head)
 
-        \(functions.joined(separator: "\n"))
+        \((functions + zshCommands(shownVerbs)).joined(separator: "\n"))
         _nexusguard() {
             local -a verbs=(
         \(names.joined(separator: "\n"))
@@ -160,8 +164,9 @@ private func fishCompletion() -> String {
             "complete -c nexusguard -n __fish_use_subcommand -a \(verb.name) -d "
                 + fishText(verb.summary))
     }
-    for verb in shownVerbs {
-        let condition = "complete -c nexusguard -n '__fish_seen_subcommand_from \(verb.name)'"
+    for verb in shownVerbs where !verb.commands.isEmpty { lines += fishCommands(verb) }
+    for verb in shownVerbs where verb.commands.isEmpty {
+        let condition = "complete -c nexusguard -n '\(fishCondition(verb))'"
         for option in verb.options + commonOptions {
             let short = option.short.map { " -s \($0)" } ?? ""
             let argument = option.argument == nil ? "" : " -r"
@@ -183,7 +188,7 @@ private func fishCompletion() -> String {
     return lines.joined(separator: "\n") + "\n"
 }
 
-private func fishText(_ text: String) -> String {
+func fishText(_ text: String) -> String {
     "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "\\'")
         + "'"
 }

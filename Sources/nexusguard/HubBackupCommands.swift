@@ -12,7 +12,7 @@ let hubBackupCommands = [
         options: [
             passwordFile("passphrase-file"),
             Option(long: "force", help: "replace FILE if it is there"),
-        ] + hubClientOptions, run: backUp),
+        ] + hubClientOptions, completes: [.file], run: backUp),
     Verb(
         name: "restore", operands: "FILE", operandCount: 1...1,
         summary: "Make the hub of a backup this machine's.",
@@ -25,7 +25,7 @@ let hubBackupCommands = [
             Option(long: "state", argument: "DIR", help: "(default \(defaultHubState))"),
             Option(
                 long: "user", argument: "NAME", help: "whose it is when run as root (nexusguard)"),
-        ], run: restore),
+        ], completes: [.file], run: restore),
 ]
 
 private func backUp(_ invocation: Invocation) throws(Failure) -> UInt8 {

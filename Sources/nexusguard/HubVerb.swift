@@ -19,7 +19,7 @@ let hubVerb = Verb(
           \(programName) hub COMMAND --help    about one command
         """,
     options: hubRunCommand.options, optionsEndAtOperand: true,
-    completes: [.words(Array(Set(hubCommands.map { firstWord($0) })).sorted())], run: runHub)
+    commands: hubCommands, run: runHub)
 
 private var hubCommandList: String {
     let width = hubCommands.map(\.name.count).max() ?? 0

@@ -23,6 +23,8 @@ struct Verb: Sendable {
     var optionsEndAtOperand = false
     /// What a shell may offer for its operands.
     var completes: [OperandKind] = []
+    /// Of a verb that has commands of its own; their names have one word or two.
+    var commands: [Verb] = []
     /// Not in the list of verbs: started by others, not by people.
     var isHidden = false
     /// Returns the exit code.

@@ -50,6 +50,17 @@ class Completion(CommandTest):
         self.assertLessEqual({"one", "two", "all"}, self.complete("nexusguard show "))
         self.assertNotIn("wg0.conf", self.complete("nexusguard show "))
 
+    def test_the_commands_of_the_hub_are_completed_word_by_word(self):
+        first = self.complete("nexusguard hub ")
+        self.assertLessEqual({"run", "status", "token", "device", "--listen"}, first)
+        self.assertNotIn("create", first)
+        self.assertEqual(self.complete("nexusguard hub token "), {"create", "list", "revoke"})
+        self.assertEqual(self.complete("nexusguard hub device rev"), {"revoke"})
+        self.assertEqual(self.complete("nexusguard hub device list --se"), {"--search"})
+        self.assertNotIn("--listen", self.complete("nexusguard hub token create --"))
+        self.write("hub.backup", "")
+        self.assertIn("hub.backup", self.complete("nexusguard hub restore h"))
+
     def test_an_unknown_shell_is_refused(self):
         self.fail_with(2, "completion", "csh")
 
