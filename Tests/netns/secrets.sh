@@ -53,6 +53,9 @@ expect "site is connected" nexus site wait --timeout 30
 # Private halves of keys that the tunnels have.
 learn site-private-key on site wg show ng0 private-key
 learn hub-private-key on hub wg show nghub0 private-key
+preshared_key() { on site wg show ng0 preshared-keys | cut -f2; }
+expect "the hub has given the site a preshared key" test "$(preshared_key)" != '(none)'
+learn site-preshared-key preshared_key
 python3 -B "$HERE/secrets_record.py" secrets "$RECORD" "$HWID" >>"$SECRETS"
 
 step "a tunnel of a file, with a preshared key"
@@ -161,19 +164,19 @@ found_in() { ! search memory "$(pid_of "$1" "$2")" "$3"; }
 expect "the agent's own token is found in it" found_in site "$AGENT" device-token-0
 expect "the keeper's key is found in it" found_in site 'nexusguard keep ng0' site-new-private-key
 # A tunnel's programs hold the keys of the tunnel.
-memory_of site 'nexusguard-engine ng0' 'site-new-private-key'
+memory_of site 'nexusguard-engine ng0' 'site-new-private-key|site-preshared-key'
 memory_of site 'nexusguard-engine wgpsk' 'file-'
-memory_of hub 'nexusguard-engine nghub0' 'hub-private-key'
-memory_of site 'nexusguard keep ng0' 'site-new-private-key'
+memory_of hub 'nexusguard-engine nghub0' 'hub-private-key|site-preshared-key'
+memory_of site 'nexusguard keep ng0' 'site-new-private-key|site-preshared-key'
 memory_of site 'nexusguard keep --brief wgpsk' 'file-'
-memory_of hub 'nexusguard keep nghub0' 'hub-private-key'
+memory_of hub 'nexusguard keep nghub0' 'hub-private-key|site-preshared-key'
 # The agent has to hand the key to the keeper, and to show its token to the hub.
-memory_of site "$AGENT" 'site-new-private-key|device-token'
+memory_of site "$AGENT" 'site-new-private-key|site-preshared-key|device-token'
 # The hub has a device's token for as long as its connection lasts.
 end_process site "$AGENT" TERM
 token_is_gone() { search memory "$(pid_of hub "$HUB")" device-token-0; }
 wait_until 30 "the end of the connection at the hub" token_is_gone
-memory_of hub "$HUB" 'hub-private-key'
+memory_of hub "$HUB" 'hub-private-key|site-preshared-key'
 
 step "core dumps"
 # aborts HOST WORDS: as a crash would end it.
