@@ -34,6 +34,8 @@ struct ApplyWork: Equatable, Sendable {
     var warnings: [String] = []
     /// Of a configuration before it that nobody has confirmed yet.
     var formerDeadline: Int64?
+    var measure = ClockGuard.Measure.none
+    var ownKey: PublicKey?
 
     init(origin: Origin, intent: Intent) {
         self.origin = origin
@@ -106,12 +108,15 @@ extension Reconciler {
             let plan = Applied(plan: document(of: apply), warnings: apply.warnings)
             return [.answer(id, .planned(plan))]
         }
+        apply.measure = clockMeasure(for: apply.desired, observation, now)
+        apply.ownKey = observation.facts.ownPublicKey
+        apply.changes = heeding(apply.measure, apply.changes, observation.state)
         guard !apply.changes.isEmpty else { return commit(apply, now) }
         var next = stored
         apply.formerDeadline = stored.deadline
         next.pending = apply.intent
         next.phase = .applying
-        return save(next) + beginSteps(apply)
+        return save(next) + beginSteps(apply, now)
     }
 
     /// The keeper that died may have exchanged the link and greeted nobody: who has had no handshake
@@ -132,12 +137,16 @@ extension Reconciler {
         return document
     }
 
-    private mutating func beginSteps(_ given: ApplyWork) -> [Action] {
+    private mutating func beginSteps(_ given: ApplyWork, _ now: Moment) -> [Action] {
         var apply = given
         let commands = apply.before == nil ? apply.intent.commands(.preUp) : []
         apply.stage = commands.isEmpty ? .performing : .preUp
         work = .apply(apply)
-        return commands.isEmpty ? [.perform(apply.changes, all: false)] : [.run(commands)]
+        return commands.isEmpty ? makeSteps(apply, now) : [.run(commands)]
+    }
+
+    private mutating func makeSteps(_ apply: ApplyWork, _ now: Moment) -> [Action] {
+        take(apply.measure, now) + [.perform(apply.changes, all: false)]
     }
 
     mutating func proceed(
@@ -148,7 +157,7 @@ extension Reconciler {
         guard apply.stage == .preUp else { return commit(apply, now) }
         apply.stage = .performing
         work = .apply(apply)
-        return [.perform(apply.changes, all: false)]
+        return makeSteps(apply, now)
     }
 
     mutating func proceed(
@@ -187,6 +196,7 @@ extension Reconciler {
         let former = stored.confirmed
         running = Running(intent: apply.intent, desired: apply.desired)
         names.update(for: apply.intent.configuration, now: now.milliseconds)
+        clock.begin(apply.ownKey, now)
         var next = Stored()
         var options = ApplyOptions()
         if case .request(_, let given) = apply.origin { options = given }
@@ -323,6 +333,7 @@ extension Reconciler {
         _ apply: ApplyWork, _ now: Moment, _ failure: KeeperFailure
     ) -> [Action] {
         work = .none
+        if running == nil { clock.end() }
         switch apply.origin {
         case .request(let id, _):
             var next = stored

@@ -36,6 +36,17 @@ public struct Intent: Equatable, Sendable {
     }
 }
 
+/// What comes back with the machine.
+public struct Boot: Equatable, Sendable {
+    /// As it was kept; nil: nothing was.
+    public var intent: Intent?
+    /// This keeper began with the machine: where nothing is left, it brings that up.
+    public var isDue = false
+    /// nil: none was kept.
+    public var clock: ClockRecord?
+    public init() {}
+}
+
 /// Something the keeper did or met without being asked at that moment: a log line, and a line of
 /// the event stream.
 public struct KeeperEvent: Equatable, Sendable {
@@ -48,6 +59,8 @@ public struct KeeperEvent: Equatable, Sendable {
         /// Somebody keeps removing it.
         case contested
         case endpoint, unresolved
+        /// It is behind what this tunnel has sent, or is not any more.
+        case clock
         case failed, ended
     }
 
@@ -64,7 +77,7 @@ public struct KeeperEvent: Equatable, Sendable {
     public var isWarning: Bool {
         switch kind {
         case .healed, .contested, .unresolved, .failed, .rolledBack, .reverted: true
-        case .applied, .confirmed, .followed, .endpoint, .ended: false
+        case .applied, .confirmed, .followed, .endpoint, .clock, .ended: false
         }
     }
 }

@@ -38,6 +38,8 @@ struct KeeperLoop<Target: TunnelHost & ~Copyable>: ~Copyable {
     var written: Stored
     /// What the disk has refused.
     var unwritten = Unwritten()
+    /// Why the record of the clock could not be written.
+    private var clockComplaint: String?
 
     var sessions: [Session] = []
     /// Of a configuration, under way.
@@ -83,6 +85,7 @@ struct KeeperLoop<Target: TunnelHost & ~Copyable>: ~Copyable {
         written = try files.load()
         var boot = Boot()
         boot.isDue = waits
+        boot.clock = files.loadClock()
         do throws(KeeperFailure) {
             boot.intent = try files.loadPersistent()
         } catch {
@@ -117,6 +120,7 @@ struct KeeperLoop<Target: TunnelHost & ~Copyable>: ~Copyable {
             poller.wait(milliseconds: timeout())
 
             if poller.isReadable(signalEntry), let signal = signals.next() {
+                handle(.leaving)
                 return .signal(signal)
             }
             if let watchEntry, poller.isReadable(watchEntry), listener.isNameRemoved() {
@@ -210,7 +214,7 @@ struct KeeperLoop<Target: TunnelHost & ~Copyable>: ~Copyable {
 // MARK: actions
 
 extension KeeperLoop where Target: ~Copyable {
-    private var now: Moment {
+    var now: Moment {
         Moment(
             milliseconds: Host.bootMilliseconds(), wallSeconds: Host.wallClock().seconds)
     }
@@ -243,6 +247,9 @@ extension KeeperLoop where Target: ~Copyable {
         case .resolve(let host): target.resolve(host)
         case .save(let stored): save(stored)
         case .persist(let intent): persist(intent)
+        case .raiseFloor(let seconds): target.raiseFloor(to: seconds)
+        case .readLabel(let isLast): return .label(target.latestLabel(), isLast: isLast)
+        case .record(let record): save(record)
         case .answer(let id, let answer): deliver(answer, to: id)
         case .announce(let event): announce(event)
         case .end: isDone = !staysForAsker
@@ -287,6 +294,22 @@ extension KeeperLoop where Target: ~Copyable {
             index = max(group.endIndex, index + 1)
         }
         return failures
+    }
+
+    private mutating func save(_ record: ClockRecord) {
+        do throws(HostError) {
+            try files.saveClock(record)
+            clockComplaint = nil
+        } catch {
+            // Each look would say it anew (C109).
+            guard clockComplaint != error.description else { return }
+            clockComplaint = error.description
+            announce(
+                KeeperEvent(
+                    .failed,
+                    "\(error.description); the tunnel works, but after a reboot with an early clock "
+                        + "its handshakes may be refused"))
+        }
     }
 
     mutating func announce(_ event: KeeperEvent) {

@@ -117,6 +117,10 @@ extension KeeperLoop where Target: ~Copyable {
             status.confirmSeconds = UInt64(max(0, deadline - Host.bootMilliseconds()) / 1000)
         }
         status.unresolved = reconciler.unresolved.map(\.description)
+        status.clockBehind = reconciler.clock.behind(now).map { UInt64($0) }
+        if let hold = reconciler.clock.hold {
+            status.endpointsHeld = UInt64(max(0, hold.until - Host.bootMilliseconds()) / 1000)
+        }
         status.mended = mended
         status.lastWarning = lastWarning
         return status

@@ -61,8 +61,9 @@ extension Reconciler {
         guard !changes.isEmpty else { return runPostDown(down, now) }
         down.stage = .undoing(changes)
         work = .down(down)
+        let label: [Action] = observation.state == nil ? [] : [.readLabel(isLast: true)]
         // One thing that cannot be removed is no reason to leave the others.
-        return [.perform(changes, all: true)]
+        return label + [.perform(changes, all: true)]
     }
 
     /// Who removed the link left what does not go with it.
@@ -126,6 +127,7 @@ extension Reconciler {
         retryDownAt = nil
         running = nil
         names = names.emptied()
+        clock.end()
         var actions = save(Stored())
         if let id = down.id {
             let told = down.failures.joined(separator: "; ")

@@ -44,13 +44,16 @@ extension Reconciler {
             isRebuild
             ? all : mending(all, desired: desired, previous: running.desired)
         self.running?.desired = desired
+        clock.begin(observation.facts.ownPublicKey, now)
         guard !changes.isEmpty else { return [] }
         var heal = given
         heal.changes = changes
         heal.isRebuild = isRebuild
         heal.lines = events(changes, previous: running.desired, isRebuild: isRebuild)
+        let measure = clockMeasure(for: desired, observation, now)
+        heal.changes = heeding(measure, changes, observation.state)
         work = .heal(heal)
-        return [.perform(changes, all: !isRebuild)]
+        return take(measure, now) + [.perform(heal.changes, all: !isRebuild)]
     }
 
     mutating func proceed(
@@ -145,9 +148,11 @@ extension Reconciler {
             healer.mark(now: now.milliseconds)
             return []
         }
-        let decided = names.check(
-            state.device.peers, now: now.milliseconds, wallSeconds: now.wallSeconds)
-        let lookups = lookUpNames(now)
+        let (held, news) = endpointsAfterHold(state, now)
+        let decided =
+            names.check(
+                state.device.peers, now: now.milliseconds, wallSeconds: now.wallSeconds) + held
+        let lookups = lookUpNames(now) + news
         guard !decided.isEmpty else { return lookups }
         let changes = decided.map { key, endpoint in
             var change = PeerChange(publicKey: key)
@@ -156,7 +161,7 @@ extension Reconciler {
             return Change.changePeer(change)
         }
         work = .endpoints(
-            decided.map { key, endpoint in
+            decided.dropLast(held.count).map { key, endpoint in
                 "peer \(key.base64) is reached at \(endpoint) (\(names.host(of: key)))"
             })
         return lookups + [.perform(changes, all: true)]

@@ -38,6 +38,10 @@ public struct Reconciler: Sendable {
         case performed([StepFailure])
         /// nil: all ended with 0.
         case commandsRun(KeeperFailure?)
+        /// See `TunnelHost.latestLabel`.
+        case label(Int64?, isLast: Bool)
+        /// The keeper is about to end, the tunnel stays.
+        case leaving
     }
 
     public enum Action: Equatable, Sendable {
@@ -55,6 +59,11 @@ public struct Reconciler: Sendable {
         case save(Stored)
         /// What is to come back with the machine; nil: nothing.
         case persist(Intent?)
+        /// Of the engine that is made next; see `TunnelHost`. Seconds since 1970.
+        case raiseFloor(Int64)
+        /// Answered by `.label`.
+        case readLabel(isLast: Bool)
+        case record(ClockRecord)
         case answer(RequestID, Answer)
         case announce(KeeperEvent)
         /// The tunnel is gone, nothing is left to keep.
@@ -67,6 +76,7 @@ public struct Reconciler: Sendable {
     var stored = Stored()
     var names: NameBook
     var healer = Healer()
+    var clock = ClockGuard()
     var work = Work.none
     /// When a way down that nobody asked for is tried again.
     var retryDownAt: Int64?
@@ -84,7 +94,8 @@ public struct Reconciler: Sendable {
     public var nextTime: Int64? {
         guard stored.phase != .ending else { return retryDownAt }
         guard running != nil || stored.deadline != nil else { return bootAt }
-        return [names.nextTime, healer.dueAt, stored.deadline].compactMap { $0 }.min()
+        return
+            [names.nextTime, healer.dueAt, stored.deadline, clock.nextTime].compactMap { $0 }.min()
     }
 
     /// Nothing is kept and nothing is under way.
@@ -108,6 +119,9 @@ public struct Reconciler: Sendable {
         case .observationFailed(let failure): giveUpObserving(failure, now)
         case .performed(let failures): proceed(after: failures, now)
         case .commandsRun(let failure): proceed(afterCommands: failure, now)
+        case .label(let seconds, let isLast):
+            clock.saw(seconds, isLast: isLast).map { [.record($0)] } ?? []
+        case .leaving: running == nil ? [] : [.readLabel(isLast: true)]
         }
     }
 }
@@ -133,15 +147,6 @@ public struct ApplyOptions: Equatable, Sendable {
 public struct DownOptions: Equatable, Sendable {
     /// What comes back with the machine still does.
     public var staysPersistent = false
-    public init() {}
-}
-
-/// What comes back with the machine.
-public struct Boot: Equatable, Sendable {
-    /// As it was kept; nil: nothing was.
-    public var intent: Intent?
-    /// This keeper began with the machine: where nothing is left, it brings that up.
-    public var isDue = false
     public init() {}
 }
 
@@ -234,6 +239,7 @@ extension Reconciler {
     private mutating func start(_ found: Stored, _ boot: Boot, _ now: Moment) -> [Action] {
         stored = found
         self.boot = boot
+        clock.start(boot.clock)
         if found == Stored() { return bringUpAtBoot(now) }
         let current = found.phase == .applying ? found.confirmed : found.pending ?? found.confirmed
         switch found.phase {
@@ -295,9 +301,9 @@ extension Reconciler {
             guard let bootAt, bootAt <= now.milliseconds else { return [] }
             return bringUpAtBoot(now)
         }
-        let lookups = lookUpNames(now)
+        let lookups = lookUpNames(now) + (clock.takeLook(now) ? [.readLabel(isLast: false)] : [])
         if let due = healer.dueAt, due <= now.milliseconds { return lookups + beginHeal() }
-        if let check = names.checkAt, check <= now.milliseconds {
+        if isCheckOfEndpointsDue(now) {
             work = .endpoints([])
             return lookups + [.inspect]
         }

@@ -20,6 +20,10 @@ public struct KeeperStatus: Equatable, Sendable {
     public var confirmSeconds: UInt64?
     /// Endpoint names without an address.
     public var unresolved: [String] = []
+    /// Seconds that the clock is behind what this tunnel's handshakes have carried (C78).
+    public var clockBehind: UInt64?
+    /// Seconds that the peers' endpoints wait for the clock at most.
+    public var endpointsHeld: UInt64?
     /// How often something was mended since this keeper began.
     public var mended: UInt64 = 0
     /// The latest event that was a warning.
@@ -60,6 +64,8 @@ enum Reply {
         json.beginArray("unresolved")
         for host in status.unresolved { json.string(nil, host) }
         json.endArray()
+        if let seconds = status.clockBehind { json.number("clockBehindSeconds", seconds) }
+        if let seconds = status.endpointsHeld { json.number("endpointsHeldSeconds", seconds) }
         json.number("mended", status.mended)
         if let warning = status.lastWarning { json.string("lastWarning", warning) }
         return json.endLine()

@@ -6,6 +6,8 @@
 //   IFNAME.pending   the one after it: being applied, or waiting for a confirmation
 // Below /var/lib, for a tunnel that comes back with the machine (C64):
 //   tunnels/IFNAME.conf   the last good configuration
+// and for every tunnel, whether it comes back or not (C78):
+//   tunnels/IFNAME.clock  until when the clock had come when it sent its latest handshake
 import HostProcess
 import TunnelPlan
 import WireGuard
@@ -33,6 +35,7 @@ struct StateFiles: Sendable {
     var socketPath: String { "\(directory)/\(name).keeper.sock" }
     private var tunnelsDirectory: String { "\(persistentDirectory)/tunnels" }
     var persistentPath: String { "\(tunnelsDirectory)/\(name).conf" }
+    var clockPath: String { "\(tunnelsDirectory)/\(name).clock" }
 
     // MARK: while the machine runs
 
@@ -66,10 +69,14 @@ struct StateFiles: Sendable {
     /// What comes back with the machine; nil: nothing.
     func savePersistent(_ intent: Intent?) throws(HostError) {
         guard let intent else { return try HostFile.remove(persistentPath) }
+        try makeTunnelsDirectory()
+        try write(intent, nil, to: persistentPath)
+    }
+
+    private func makeTunnelsDirectory() throws(HostError) {
         // Whatever the agent and the hub keep beside it is theirs, this is root's.
         try HostFile.makeDirectory(persistentDirectory, permissions: 0o755)
         try HostFile.makeDirectory(tunnelsDirectory, permissions: 0o700)
-        try write(intent, nil, to: persistentPath)
     }
 
     /// nil: nothing was kept. Throws for a file that is empty, cut off or damaged (C23), and for one
@@ -77,6 +84,31 @@ struct StateFiles: Sendable {
     func loadPersistent() throws(KeeperFailure) -> Intent? {
         try read(persistentPath, isPersistent: true)?.0
     }
+
+    // MARK: the clock
+
+    func saveClock(_ record: ClockRecord) throws(HostError) {
+        try makeTunnelsDirectory()
+        try HostFile.write(
+            Array("\(Self.clockMark) \(record.seconds) \(record.publicKey.base64)\n".utf8),
+            to: clockPath, replacing: true)
+    }
+
+    /// nil: nothing was kept, or nothing that can be believed: then the clock is.
+    func loadClock() -> ClockRecord? {
+        guard let file = try? HostFile.read(clockPath, limit: 256), !file.isWritableByOthers else {
+            return nil
+        }
+        let text = String(decoding: file.bytes, as: UTF8.self)
+        let words = text.split(whereSeparator: \.isWhitespace)
+        guard words.count == 4, text.hasPrefix(Self.clockMark), text.hasSuffix("\n"),
+            let seconds = Int64(words[2]), seconds > 0,
+            let key = try? PublicKey(base64: String(words[3]))
+        else { return nil }
+        return ClockRecord(publicKey: key, seconds: seconds)
+    }
+
+    private static let clockMark = "nexusguard-clock 1"
 
     // MARK: one file
 

@@ -48,6 +48,14 @@ public protocol TunnelHost: ~Copyable {
     /// Tries again what is no part of a plan because the tunnel works without it.
     mutating func performDue()
 
+    /// No initiation of an engine that `perform` makes from now on carries a TAI64N label below this.
+    /// Seconds since 1970. The kernel has no such thing.
+    mutating func raiseFloor(to seconds: Int64)
+
+    /// Of the latest TAI64N label that this tunnel sent and a peer may have seen, in seconds since 1970;
+    /// nil: none, or nobody tells.
+    mutating func latestLabel() -> Int64?
+
     /// Looks `name` up in the background and answers with `HostEvent.resolved`. A second request
     /// for a name that is being looked up adds nothing.
     mutating func resolve(_ name: HostName)
@@ -55,6 +63,9 @@ public protocol TunnelHost: ~Copyable {
 
 extension TunnelHost where Self: ~Copyable {
     public mutating func performTogether(_ changes: ArraySlice<Change>) -> Bool { false }
+
+    public mutating func raiseFloor(to seconds: Int64) {}
+    public mutating func latestLabel() -> Int64? { nil }
 
     public var dueAt: Int64? { nil }
     public mutating func performDue() {}

@@ -104,6 +104,8 @@ struct ReceivedAnswer {
     private var phase: KeeperStatus.Phase?
     private var process: UInt64 = 0
     private var unresolved: [String] = []
+    private var clockBehind: UInt64?
+    private var endpointsHeld: UInt64?
     private var mended: UInt64 = 0
     private var lastWarning: String?
     private var eventKind: KeeperEvent.Kind?
@@ -131,6 +133,8 @@ struct ReceivedAnswer {
         case "phase": phase = KeeperStatus.Phase(rawValue: try reader.word())
         case "process": process = try reader.number()
         case "unresolved": unresolved = try reader.strings()
+        case "clockBehindSeconds": clockBehind = try reader.number()
+        case "endpointsHeldSeconds": endpointsHeld = try reader.number()
         case "mended": mended = try reader.number()
         case "lastWarning": lastWarning = try reader.word()
         case "event": eventKind = KeeperEvent.Kind(rawValue: try reader.word())
@@ -163,6 +167,8 @@ struct ReceivedAnswer {
         var status = KeeperStatus(phase: phase, process: Int32(clamping: process))
         status.confirmSeconds = applied.confirmSeconds
         status.unresolved = unresolved
+        status.clockBehind = clockBehind
+        status.endpointsHeld = endpointsHeld
         status.mended = mended
         status.lastWarning = lastWarning
         self.status = status

@@ -24,8 +24,10 @@ extension LiveHost {
             name: try nameBeside(maker), kind: kind, beganAt: Host.bootMilliseconds())
         try replacements.begin(new)
         replacement = new
+        raiseFloorAboveOurs()
         do throws(KeeperFailure) {
             try askingBackend { () throws(BackendError) in try maker.create(new.name) }
+            if kind == .userspace { setFloor(of: new.name) }
             try mark(new.name)
         } catch {
             try? drop(new)

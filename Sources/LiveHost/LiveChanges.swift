@@ -69,6 +69,7 @@ extension LiveHost {
             creation.end()
             throw error
         }
+        if kind == .userspace { setFloor(of: name) }
     }
 
     /// A keeper died while its engine was starting, and that one has the name: it comes to its end

@@ -48,6 +48,8 @@ public struct LiveHost: TunnelHost, ~Copyable {
     var index: UInt32?
     /// A link that is being made beside ours.
     var replacement: Replacement?
+    /// For the labels of engines that are made from now on; nil: the clock is good.
+    var floor: Int64?
     /// Added here: a rule whose neighbour somebody removed is still known to be ours.
     var rules: Set<Rule> = []
     /// What names of hosts were last found to stand for: the paths there decide the MTU.

@@ -220,6 +220,12 @@ private func text(_ status: KeeperStatus, _ name: InterfaceName) -> String {
     if !status.unresolved.isEmpty {
         lines.append("  without an address: \(status.unresolved.joined(separator: ", "))")
     }
+    if let seconds = status.clockBehind {
+        lines.append("  the clock is \(seconds) s behind its latest handshake")
+    }
+    if let seconds = status.endpointsHeld {
+        lines.append("  its peers get their endpoints when the clock is set, or in \(seconds) s")
+    }
     if status.mended > 0 { lines.append("  mended: \(status.mended)") }
     if let warning = status.lastWarning { lines.append("  latest warning: \(warning)") }
     return lines.map { $0 + "\n" }.joined()
@@ -236,6 +242,8 @@ private func json(_ status: KeeperStatus, _ name: InterfaceName) -> [UInt8] {
     writer.beginArray("unresolved")
     for host in status.unresolved { writer.string(nil, host) }
     writer.endArray()
+    if let seconds = status.clockBehind { writer.number("clockBehindSeconds", seconds) }
+    if let seconds = status.endpointsHeld { writer.number("endpointsHeldSeconds", seconds) }
     writer.number("mended", status.mended)
     if let warning = status.lastWarning { writer.string("lastWarning", warning) }
     writer.endObject()

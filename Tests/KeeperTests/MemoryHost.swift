@@ -12,6 +12,13 @@ struct MemoryHost: TunnelHost {
     var failingSteps: Set<Int> = []
     var snapshotFailure: KeeperFailure?
     var defaultRouteMTU: UInt32?
+    var ownPublicKey: PublicKey?
+    /// Whom "the best there is" stands for.
+    var best = BackendKind.userspace
+    /// Of the handshakes that were sent, in seconds since 1970.
+    var label: Int64?
+    /// What the engine was made with.
+    private(set) var floor: Int64?
     private(set) var performed: [Change] = []
     private(set) var lookups: [HostName] = []
     private var step = 0
@@ -40,13 +47,14 @@ struct MemoryHost: TunnelHost {
         var facts = HostFacts()
         facts.current = state
         facts.defaultRouteMTU = defaultRouteMTU
+        facts.ownPublicKey = ownPublicKey
         return facts
     }
 
     mutating func chooseBackend(
         _ preference: BackendKind?
     ) throws(KeeperFailure) -> BackendChoice {
-        BackendChoice(preference ?? .userspace, note: preference == nil ? "no kernel here" : nil)
+        BackendChoice(preference ?? best, note: preference == nil ? "no kernel here" : nil)
     }
 
     mutating func perform(_ change: Change) throws(KeeperFailure) {
@@ -70,6 +78,13 @@ struct MemoryHost: TunnelHost {
     }
 
     mutating func resolve(_ name: HostName) { lookups.append(name) }
+
+    mutating func raiseFloor(to seconds: Int64) {
+        precondition(state == nil, "the floor comes before the device")
+        floor = seconds
+    }
+
+    mutating func latestLabel() -> Int64? { label }
 }
 
 extension Change {
@@ -86,8 +101,11 @@ struct Simulation {
     var host = MemoryHost()
     var reconciler: Reconciler
     var now = Moment(milliseconds: 1_000_000, wallSeconds: 1_700_000_000)
+    /// What the wall clock showed when `now.milliseconds` was 1,000,000.
+    private var wallStart: Int64 = 1_700_000_000
     private(set) var saved = Stored()
     var persisted: Intent?
+    var recorded: [ClockRecord] = []
     private(set) var answers: [RequestID: Answer] = [:]
     var events: [KeeperEvent] = []
     private(set) var commands: [String] = []
@@ -129,6 +147,9 @@ struct Simulation {
         case .resolve(let name): host.resolve(name)
         case .save(let stored): saved = stored
         case .persist(let intent): persisted = intent
+        case .raiseFloor(let seconds): host.raiseFloor(to: seconds)
+        case .readLabel(let isLast): return .label(host.latestLabel(), isLast: isLast)
+        case .record(let record): recorded.append(record)
         case .answer(let id, let answer): answers[id] = answer
         case .announce(let event): events.append(event)
         case .end: hasEnded = true
@@ -201,9 +222,14 @@ extension Simulation {
     }
 
     mutating func advance(to milliseconds: Int64) {
-        let passed = max(0, milliseconds - now.milliseconds)
-        now.milliseconds += passed
-        now.wallSeconds = 1_700_000_000 + (now.milliseconds - 1_000_000) / 1000
+        now.milliseconds += max(0, milliseconds - now.milliseconds)
+        now.wallSeconds = wallStart + (now.milliseconds - 1_000_000) / 1000
+    }
+
+    /// Somebody sets the wall clock, or the machine begins with another.
+    mutating func setClock(_ wallSeconds: Int64) {
+        wallStart = wallSeconds - (now.milliseconds - 1_000_000) / 1000
+        now.wallSeconds = wallSeconds
     }
 
     /// Lets time pass, with a tick whenever one is due.
@@ -235,6 +261,7 @@ extension Simulation {
         hasEnded = false
         var boot = Boot()
         boot.intent = persisted
+        boot.clock = recorded.last
         handle(.start(saved, boot))
     }
 
@@ -248,6 +275,7 @@ extension Simulation {
         meanwhile(&self)
         var boot = Boot()
         boot.intent = persisted
+        boot.clock = recorded.last
         boot.isDue = true
         handle(.start(saved, boot))
     }
