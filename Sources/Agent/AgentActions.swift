@@ -17,6 +17,8 @@ extension AgentLoop {
         case .heartbeat: return heartbeat()
         case .renewToken: return renewToken()
         case .askRotation: return askRotation()
+        case .tellKeyInUse(let choice): return tellKeyInUse(choice)
+        case .readTunnel: nextReadingAt = .min
         case .keepNextKey: keepNextKey()
         case .dropNextKey: dropNextKey()
         case .resetHandshake: resetHandshake()

@@ -13,6 +13,8 @@ extension AgentLoop {
         case .heartbeat(let result, let epoch): heartbeatEnded(result, epoch)
         case .token(let result, let epoch): tokenRenewed(result, epoch)
         case .rotation(let fault, let epoch): rotationAnswered(fault, epoch)
+        case .keyInUse(let fault, let from):
+            if from == epoch { tell(.keyInUseNotTold(fault)) }
         case .reading(let result): read(result)
         case .hubEvent:
             listenBackoff.succeeded()

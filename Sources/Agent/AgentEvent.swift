@@ -67,6 +67,8 @@ public enum AgentEvent: Equatable, Sendable {
     case tokenRenewalFailed(ControlFault)
     case keyAccepted
     case keyRefused(ControlFault)
+    /// The answer to `tellKeyInUse` was none, or no.
+    case keyInUseNotTold(ControlFault)
     case read(TunnelReading)
     /// The keeper does not tell: it does not run, or there is no tunnel.
     case readingFailed(reason: String)
@@ -97,6 +99,10 @@ public enum AgentAction: Equatable, Sendable {
     case renewToken
     /// Make a key, store it as the next one, tell the hub.
     case askRotation
+    /// The tunnel has this key now: tell the hub, before anything else.
+    case tellKeyInUse(KeyChoice)
+    /// Look at the tunnel now.
+    case readTunnel
     /// The next key becomes the current one.
     case keepNextKey
     case dropNextKey

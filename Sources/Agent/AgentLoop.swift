@@ -16,6 +16,7 @@ enum Arrival: Sendable {
     case heartbeat(Result<HeartbeatResult, ControlFault>, epoch: Int)
     case token(Result<SecretText, ControlFault>, epoch: Int)
     case rotation(ControlFault?, epoch: Int)
+    case keyInUse(ControlFault, epoch: Int)
     case reading(Result<TunnelFacts?, KeeperFailure>)
     case hubEvent
     case eventsEnded(epoch: Int)

@@ -10,7 +10,7 @@ extension AgentState {
             applyAt = nil
             if let revision = sync.wanted ?? sync.applied { actions += apply(revision, now) }
         }
-        if rotation.hasFailed(at: now.moment) { actions += returnToOldKey(now) }
+        if rotation.isOver(at: now.moment) { actions.append(.readTunnel) }
         if isDue(renewTokenAt), isEnrolled { actions += renewToken() }
         if isDue(schedule.nextAt), isEnrolled {
             schedule.began()
@@ -138,6 +138,12 @@ extension ControlPlane.Standing {
 // MARK: rotation
 
 extension AgentState {
+    /// Failing that, the hub's traffic would go to the old key until the tunnel's own signs tell it.
+    mutating func couldNotTell(_ fault: ControlFault, _ now: Now) -> [AgentAction] {
+        guard rotation.couldNotTell() else { return [] }
+        return [.say(.warning, fault.reason)] + returnToOldKey(now)
+    }
+
     mutating func rotationAnswered(_ event: AgentEvent, _ now: Now) -> [AgentAction] {
         if case .keyRefused(let fault) = event {
             rotation.refused()
@@ -151,7 +157,7 @@ extension AgentState {
 
     private mutating func returnToOldKey(_ now: Now) -> [AgentAction] {
         let said = AgentAction.say(
-            .warning, "the new key had no handshake in time; the old one is used on")
+            .warning, "the new key could not be brought into use; the old one is used on")
         guard let revision = sync.wanted ?? sync.applied else { return [said] }
         return [said, .dropNextKey] + apply(revision, now)
     }
@@ -164,8 +170,10 @@ extension AgentState {
         lastReading = reading
         liveness.note(reading)
         var actions: [AgentAction] = []
-        if rotation.noted(lastHandshake: reading.lastHandshake) {
-            actions += [.keepNextKey, .say(.info, "the new key is in use")]
+        switch rotation.noted(lastHandshake: reading.lastHandshake, takenAt: reading.at) {
+        case .proved: actions += [.keepNextKey, .say(.info, "the new key is in use")]
+        case .failed: actions += returnToOldKey(now)
+        case .undecided: break
         }
         if tunnel.standing == .up, liveness.takeProbe(at: now.moment, wallSeconds: now.wallSeconds)
         {
@@ -178,7 +186,7 @@ extension AgentState {
     mutating func readingFailed(_ reason: String, _ now: Now) -> [AgentAction] {
         liveness.reset()
         lastReading = nil
-        let actions = judge(now)
+        let actions = judge(now) + (rotation.sawNothing() ? returnToOldKey(now) : [])
         guard sync.applied != nil, applyAt == nil, !isApplyUnderWay else { return actions }
         applyAt = applyBackoff.failed(at: now.moment, random: &random)
         tunnel.reason = reason

@@ -108,7 +108,7 @@ extension AgentLoop {
             $0.isNextKeyAccepted = false
         }
         guard isStored else { return .keyRefused(notReady) }
-        let body = Wire.encode(RotateRequest(publicKey: key.publicKey.base64))
+        let body = Wire.encode(RotateRequest(publicKey: key.publicKey.base64, isInUse: false))
         let (mailbox, epoch, id) = (mailbox, epoch, identity.deviceId)
         controlWorker.submit {
             do throws(ControlFault) {
@@ -116,6 +116,22 @@ extension AgentLoop {
                 mailbox.post(.rotation(nil, epoch: epoch))
             } catch {
                 mailbox.post(.rotation(error, epoch: epoch))
+            }
+        }
+        return nil
+    }
+
+    /// A key that was used before is told as well: the hub may have gone by the new one.
+    func tellKeyInUse(_ choice: KeyChoice) -> AgentEvent? {
+        guard let identity, let token = identity.bearer, let hub, let key = identity.key(choice)
+        else { return .keyInUseNotTold(notReady) }
+        let body = Wire.encode(RotateRequest(publicKey: key.publicKey.base64, isInUse: true))
+        let (mailbox, epoch, id) = (mailbox, epoch, identity.deviceId)
+        controlWorker.submit {
+            do throws(ControlFault) {
+                _ = try hub.call(.rotate, body, token: token, deviceId: id)
+            } catch {
+                mailbox.post(.keyInUse(error, epoch: epoch))
             }
         }
         return nil

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Another key without a lost packet (docs/control-api.md, POST /api/v1/device/rotate): the hub knows
-// the new key before the device uses it, and the old one goes after the new one has carried data.
+// the new key before the device uses it, is told when it does, and the old one goes after the new one
+// has carried data.
 
 /// Which of the device's keys a tunnel is to have.
 public enum KeyChoice: String, Equatable, Sendable {
@@ -18,6 +19,8 @@ public struct Rotation: Equatable, Sendable {
         case switching
         /// The new key is in use and has to show a handshake.
         case trying(until: Moment)
+        /// Its time is over; what the tunnel shows since then decides.
+        case looking(since: Moment)
         /// No handshake came: the keeper is asked to use the old key again.
         case returning
     }
@@ -43,7 +46,7 @@ public struct Rotation: Equatable, Sendable {
     public var key: KeyChoice {
         switch step {
         case .none, .asking, .returning: .current
-        case .switching, .trying: .next
+        case .switching, .trying, .looking: .next
         }
     }
 
@@ -85,31 +88,61 @@ public struct Rotation: Equatable, Sendable {
     /// A time of before says nothing now; that a handshake is another one still does.
     mutating func clockWasSet() { askedAt = 0 }
 
-    /// The keeper has done what it was asked.
-    mutating func applied(_ key: KeyChoice, at now: Moment) {
+    /// The keeper has done what it was asked. True: the tunnel has another key now than the hub may
+    /// think.
+    mutating func applied(_ key: KeyChoice, at now: Moment) -> Bool {
         switch (step, key) {
         case (.switching, .next):
             step = .trying(until: now + (isResumed ? Self.resumedTrialSpan : Self.trialSpan))
         case (.returning, .current): step = .none
-        default: break
+        default: return false
         }
+        return true
     }
 
     /// The keeper could not use the new key: nothing has changed.
     mutating func switchFailed() { if step == .switching { step = .none } }
 
-    /// True: the new key is proved.
-    mutating func noted(lastHandshake: Int64?) -> Bool {
-        guard case .trying = step, let lastHandshake, lastHandshake != handshakeBefore,
-            lastHandshake >= askedAt
-        else { return false }
-        step = .none
+    public enum Verdict: Equatable, Sendable {
+        case undecided, proved
+        /// It is time to return to the old key.
+        case failed
+    }
+
+    /// `takenAt`: when the tunnel was looked at.
+    mutating func noted(lastHandshake: Int64?, takenAt: Moment) -> Verdict {
+        switch step {
+        case .trying, .looking: break
+        case .none, .asking, .switching, .returning: return .undecided
+        }
+        if let lastHandshake, lastHandshake != handshakeBefore, lastHandshake >= askedAt {
+            step = .none
+            return .proved
+        }
+        // A look from before the end may have missed a handshake of the last seconds.
+        guard case .looking(let since) = step, takenAt >= since else { return .undecided }
+        step = .returning
+        return .failed
+    }
+
+    /// True: the time is over, and the tunnel is to be looked at once more.
+    mutating func isOver(at now: Moment) -> Bool {
+        guard case .trying(let until) = step, now >= until else { return false }
+        step = .looking(since: now)
         return true
     }
 
-    /// True: it is time to return to the old key.
-    mutating func hasFailed(at now: Moment) -> Bool {
-        guard case .trying(let until) = step, now >= until else { return false }
+    /// True: it is time to return to the old key. The tunnel cannot be looked at.
+    mutating func sawNothing() -> Bool {
+        guard case .looking = step else { return false }
+        step = .returning
+        return true
+    }
+
+    /// True: it is time to return to the old key. The hub could not be told that the new one is in use,
+    /// and goes on sending to the old one. After a start it may have been told long ago.
+    mutating func couldNotTell() -> Bool {
+        guard case .trying = step, !isResumed else { return false }
         step = .returning
         return true
     }

@@ -44,6 +44,7 @@ extension AgentState {
         case .refused(let fault): return refused(fault, now)
         case .tokenRenewed, .tokenRenewalFailed: return renewalEnded(event, now)
         case .keyAccepted, .keyRefused: return rotationAnswered(event, now)
+        case .keyInUseNotTold(let fault): return couldNotTell(fault, now)
         case .read(let reading): return read(reading, now)
         case .readingFailed(let reason): return readingFailed(reason, now)
         case .hurry:
@@ -216,9 +217,10 @@ extension AgentState {
         applyBackoff.succeeded()
         let wasOther = sync.applied != revision
         sync.succeeded(revision)
-        rotation.applied(key, at: now.moment)
+        let isSwitch = rotation.applied(key, at: now.moment)
         stand(.up, nil, now)
-        let commits: [AgentAction] = wasOther ? [.commit(revision)] : []
+        let commits: [AgentAction] =
+            (isSwitch ? [.tellKeyInUse(key)] : []) + (wasOther ? [.commit(revision)] : [])
         if let next = pendingRevision { return commits + apply(next, now) }
         if phase == .tunnelUp || phase == .tunnelRebuild { enter(.heartbeat, now) }
         if wasOther { schedule.hurry(at: now.moment) }

@@ -6,8 +6,19 @@
 public struct RotateRequest: Codable, Equatable, Sendable {
     /// Base64.
     public var publicKey: String
+    /// The device says when it uses a key. false: not yet; the hub waits for it. true: from now on;
+    /// the hub moves the prefixes to it. nil: it will not say, and the hub goes by the first handshake.
+    public var isInUse: Bool?
 
-    public init(publicKey: String) { self.publicKey = publicKey }
+    enum CodingKeys: String, CodingKey {
+        case publicKey
+        case isInUse = "inUse"
+    }
+
+    public init(publicKey: String, isInUse: Bool? = nil) {
+        self.publicKey = publicKey
+        self.isInUse = isInUse
+    }
 }
 
 /// POST /api/v1/device/token: the next token; the former lives ten minutes more.

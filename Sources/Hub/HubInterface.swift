@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import WireGuard
 
+/// Seconds; until the new key has carried data.
+private let rotationKeepalive: UInt16 = 25
+
 extension HubCore {
     /// The hub's own interface and all peers. Holds the private key.
     func desiredConfiguration() -> ConfigurationFile {
@@ -27,10 +30,15 @@ extension HubCore {
         peer.allowedIPs = device.prefixes
         peer.friendlyName = ConfigurationText(device.name)
         peer.presharedKey = presharedKey(of: device)
-        guard let rotation = device.rotation else { return [peer] }
+        guard let rotation = device.rotation, rotation.phase != .promised else { return [peer] }
         // One prefix belongs to one peer: the other key has none.
         var other = ConfigurationFile.Peer(publicKey: rotation.otherKey)
         other.presharedKey = peer.presharedKey
+        if rotation.phase == .moved, let endpoint = live[device.id]?.movedEndpoint {
+            peer.endpoint = .address(endpoint)
+            // It makes an implementation send one packet at once, and so a handshake.
+            peer.keepalive = rotationKeepalive
+        }
         return [peer, other]
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ControlAPI
 import SQLite
+import WireGuard
 
 /// How a device is, as far as is known: in memory, and written now and then. What is lost with the
 /// process comes back with the next heartbeat.
@@ -23,6 +24,9 @@ struct LiveDevice: Equatable, Sendable {
 
     /// What the hub's own interface knows of the peer.
     var peer: PeerReport?
+    /// Where a key that the device has begun to use is reached: the former one's place. For a hub that
+    /// begins the first handshake the device's packets wait for no timer.
+    var movedEndpoint: Endpoint?
     /// What a heartbeat is compared with; nil: to be made.
     var wanted: WantedHashes?
 }

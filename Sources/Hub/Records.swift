@@ -60,15 +60,19 @@ public struct Rotation: Equatable, Sendable {
     public enum Phase: String, Sendable {
         /// The new key is a peer without prefixes.
         case offered
+        /// As `offered`, but not on the interface: the device says when it uses it. Until then it makes
+        /// no handshake, which would open a way for packets that nobody takes.
+        case promised
         /// The new key has the prefixes, the old one is a peer without.
         case moved
     }
 
-    /// While `offered` the new key; once `moved` the old one.
+    /// While `offered` or `promised` the new key; once `moved` the old one.
     public var otherKey: PublicKey
     public var phase: Phase
     public var since: Milliseconds
-    /// Bytes that had come from the new key when it moved.
+    /// Bytes that had come from the new key when it moved, or with its first handshake after that; 0:
+    /// it has made none.
     public var receivedAtMove: UInt64 = 0
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device changes its key without losing a packet (POST /api/v1/device/rotate). One prefix belongs
-// to one peer, so: the new key becomes a peer without prefixes; at its first handshake the prefixes
-// move to it; when it has carried data the old key goes (C72).
+// A device changes its key without losing a packet (POST /api/v1/device/rotate, C72). One prefix belongs
+// to one peer, and what comes from another one is dropped. So the prefixes move when the device has
+// begun to use the new key, which sends nothing before a handshake; and the hub begins that handshake,
+// after they have moved. When the new key has carried data the old one goes. A device that does not say
+// when it begins is a peer without prefixes until its first handshake shows it.
 import ControlAPI
 import Crypto
 import WireGuard
@@ -21,13 +23,17 @@ extension HubCore {
         _ request: RotateRequest, of device: Device, at now: Milliseconds
     ) throws(Refusal) {
         let key = try usableKey(request.publicKey, for: device.id)
+        if request.isInUse == true { return try use(key, of: device, at: now) }
         if key == device.publicKey { return }
-        if let rotation = device.rotation, rotation.phase == .offered, rotation.otherKey == key {
+        if let rotation = device.rotation, rotation.phase != .moved, rotation.otherKey == key {
             return
         }
         try limitWrites(of: device.id, at: now)
         var changed = device
-        changed.rotation = Rotation(otherKey: key, phase: .offered, since: now)
+        changed.rotation = Rotation(
+            otherKey: key, phase: request.isInUse == nil ? .offered : .promised, since: now)
+        // What it was told to do, it does.
+        if changed.command == .rotateKey { changed.command = nil }
         try commit([
             .device(changed),
             .log(
@@ -35,6 +41,19 @@ extension HubCore {
                     time: now, level: "info", tag: "rotate",
                     message: "\(device.name) offers a new key", deviceId: device.id)),
         ])
+    }
+
+    /// The device uses `key` from now on. Each change was offered before, so these need no limit.
+    private mutating func use(
+        _ key: PublicKey, of device: Device, at now: Milliseconds
+    ) throws(Refusal) {
+        guard key != device.publicKey else { return }
+        guard let rotation = device.rotation, rotation.otherKey == key else {
+            throw Refusal(
+                .badRequest, "this key was not offered, or not used in time; offer it first",
+                deviceId: device.id)
+        }
+        try commit(step(device, rotation.phase == .moved ? .moveBack : .move(received: 0), at: now))
     }
 
     /// The next token of the device; the one in use lives ten minutes more, all others end.
@@ -116,7 +135,12 @@ extension HubCore {
         try commit(changes)
     }
 
-    private func step(
+    /// As the hub's interface knew it when it was looked at last.
+    private func endpoint(of device: Device) -> Endpoint? {
+        live[device.id]?.peer?.endpoint.flatMap { Endpoint($0) }
+    }
+
+    private mutating func step(
         _ device: Device, _ next: Rotation.Step, at now: Milliseconds
     ) -> [Change] {
         var changed = device
@@ -127,8 +151,20 @@ extension HubCore {
             changed.rotation = Rotation(
                 otherKey: device.publicKey, phase: .moved, since: now, receivedAtMove: received)
             text = "has moved to its new key"
+            // One that has made its handshake is where that came from.
+            let former = endpoint(of: device)
+            if received == 0 { live[device.id]?.movedEndpoint = former }
+        case .prove(let received):
+            changed.rotation?.receivedAtMove = received
+            return [.device(changed)]
+        case .moveBack:
+            changed.publicKey = device.rotation!.otherKey
+            changed.rotation = nil
+            live[device.id]?.movedEndpoint = nil
+            text = "has gone back to its old key"
         case .finish:
             changed.rotation = nil
+            live[device.id]?.movedEndpoint = nil
             text = "has done with its old key"
         case .forget:
             changed.rotation = nil
@@ -146,8 +182,12 @@ extension HubCore {
 
 extension Rotation {
     enum Step: Equatable {
-        /// The other key has made a handshake; so many bytes had come from it.
+        /// The other key is in use; so many bytes had come from it.
         case move(received: UInt64)
+        /// The new key has made its first handshake after it had moved.
+        case prove(received: UInt64)
+        /// The old key is in use again.
+        case moveBack
         /// The new key carries data.
         case finish
         /// Nobody uses the new key.
@@ -160,9 +200,16 @@ extension Rotation {
         case .offered:
             if let other, other.handshake != nil { return .move(received: other.received) }
             return now - since > offerLife ? .forget : nil
+        case .promised: return now - since > offerLife ? .forget : nil
         case .moved:
-            guard let present, present.received > receivedAtMove else { return nil }
-            return .finish
+            guard receivedAtMove == 0 else {
+                guard let present, present.received > receivedAtMove else { return nil }
+                return .finish
+            }
+            if let present, present.handshake != nil { return .prove(received: present.received) }
+            // Handshakes are told in whole seconds.
+            guard let again = other?.handshake, again > since + 1000 else { return nil }
+            return .moveBack
         }
     }
 }

@@ -3,6 +3,18 @@ import Testing
 
 @testable import Agent
 
+extension Bench {
+    /// The handshake that the old key had.
+    fileprivate mutating func toEndOfTrial() throws -> Int64 {
+        let old = now.wallSeconds - 20
+        for _ in 0..<100 {
+            if toNext().contains(.readTunnel) { return old }
+            if state.isHeartbeatUnderWay { tell(.refused(away)) }
+        }
+        throw Stuck()
+    }
+}
+
 @Suite struct RotationTests {
     private func ordered() throws -> Bench {
         var bench = Bench.running()
@@ -18,7 +30,7 @@ import Testing
     private func switched() throws -> Bench {
         var bench = try ordered()
         #expect(bench.tell(.keyAccepted) == [.apply(first, .next)])
-        bench.tell(.applied(first, .next))
+        #expect(bench.tell(.applied(first, .next)).first == .tellKeyInUse(.next))
         return bench
     }
 
@@ -39,17 +51,57 @@ import Testing
 
     @Test func case_C72_without_a_handshake_the_old_key_returns() throws {
         var bench = try switched()
-        var actions: [AgentAction] = []
-        while actions.applies.isEmpty {
-            actions = bench.toNext()
-            if bench.state.isHeartbeatUnderWay { bench.tell(.refused(away)) }
-        }
+        let old = try bench.toEndOfTrial()
+        let actions = bench.tell(bench.reading(handshake: old, received: 1, sent: 150))
         #expect(actions.applies == [.apply(first, .current)])
         #expect(actions.contains(.dropNextKey))
         #expect(!bench.actions.contains(.keepNextKey))
-        bench.tell(.applied(first, .current))
+        #expect(bench.tell(.applied(first, .current)).contains(.tellKeyInUse(.current)))
         #expect(bench.state.rotation.step == .none)
         #expect(bench.state.tunnel.standing == .up)
+    }
+
+    @Test func case_C72_a_handshake_just_before_the_end_counts() throws {
+        var bench = try switched()
+        let beforeTheEnd = bench.reading(
+            handshake: bench.now.wallSeconds - 20, received: 1, sent: 150)
+        _ = try bench.toEndOfTrial()
+        // That look began before the end: it may have missed it.
+        #expect(bench.tell(beforeTheEnd).applies.isEmpty)
+        let handshake = bench.now.wallSeconds - 1
+        bench.pass(50)
+        #expect(
+            bench.tell(bench.reading(handshake: handshake, received: 93, sent: 150))
+                .contains(.keepNextKey))
+        #expect(bench.state.rotation.step == .none)
+    }
+
+    @Test func case_C72_without_a_look_at_the_end_the_old_key_returns() throws {
+        var bench = try switched()
+        _ = try bench.toEndOfTrial()
+        #expect(
+            bench.tell(.readingFailed(reason: "gone")).applies == [.apply(first, .current)])
+    }
+
+    /// The hub would go on with the old one, and drop what comes under the new one.
+    @Test func case_C72_a_hub_that_cannot_be_told_gets_the_old_key_at_once() throws {
+        var bench = try switched()
+        let actions = bench.tell(.keyInUseNotTold(away))
+        #expect(actions.applies == [.apply(first, .current)])
+        #expect(actions.contains(.dropNextKey))
+        bench.tell(.applied(first, .current))
+        #expect(bench.tell(.keyInUseNotTold(away)).isEmpty)
+    }
+
+    @Test func case_C72_after_a_start_the_hub_may_know_already() {
+        var bench = Bench()
+        bench.tell(.started)
+        var loaded = loaded(first)
+        loaded.hasNextKey = true
+        bench.tell(.loaded(loaded))
+        #expect(bench.tell(.applied(first, .next)).contains(.tellKeyInUse(.next)))
+        #expect(bench.tell(.keyInUseNotTold(away)).isEmpty)
+        #expect(bench.state.rotation.key == .next)
     }
 
     @Test func case_C72_a_hub_that_refuses_changes_nothing() throws {

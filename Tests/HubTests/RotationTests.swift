@@ -55,6 +55,81 @@ struct RotationTests {
         try test.expectStored()
     }
 
+    private func announce(
+        _ test: TestHub, _ device: TestDevice, _ key: PublicKey, inUse: Bool
+    ) -> HTTPResponse {
+        test.send(
+            "POST", "/api/v1/device/rotate",
+            RotateRequest(publicKey: key.base64, isInUse: inUse), bearer: device.token)
+    }
+
+    /// Before that a handshake would open a way for packets that the hub drops: one prefix, one peer.
+    @Test func case_C72_aKeyThatIsAnnouncedIsNoPeerBeforeItIsUsed() throws {
+        let test = try TestHub()
+        let device = try test.enrol()
+        let (old, new) = (device.key, SecretKey.generate().publicKey)
+        var peer = report(handshake: 1, received: 500)
+        peer.endpoint = "192.0.2.7:1234"
+        try observe(test, [old: peer])
+        #expect(announce(test, device, new, inUse: false).status == 200)
+        #expect(announce(test, device, new, inUse: false).status == 200)
+        #expect(peers(test).map(\.publicKey) == [old])
+        #expect(try test.view(device.id).rotation == "promised")
+        try test.expectStored()
+        // It moves at once, and the hub begins the handshake.
+        #expect(announce(test, device, new, inUse: true).status == 200)
+        #expect(announce(test, device, new, inUse: true).status == 200)
+        #expect(peers(test).map(\.publicKey) == [new, old])
+        #expect(peers(test).map(\.allowedIPs.count) == [2, 0])
+        #expect(peers(test)[0].endpoint == .address(Endpoint("192.0.2.7:1234")!))
+        #expect(peers(test)[0].keepalive != nil)
+        // A handshake alone is no data.
+        try observe(test, [old: peer, new: report()])
+        try observe(test, [old: peer, new: report(handshake: 2, received: 92)])
+        try observe(test, [old: peer, new: report(handshake: 2, received: 92)])
+        #expect(peers(test).count == 2)
+        try observe(test, [old: peer, new: report(handshake: 2, received: 124)])
+        #expect(peers(test).map(\.publicKey) == [new])
+        #expect(peers(test)[0].keepalive == nil)
+        #expect(peers(test)[0].endpoint == nil)
+        try test.expectStored()
+    }
+
+    @Test func case_C72_aDeviceThatGoesBackIsFollowed() throws {
+        for isTold in [true, false] {
+            let test = try TestHub()
+            let device = try test.enrol()
+            let (old, new) = (device.key, SecretKey.generate().publicKey)
+            let before = report(handshake: test.clock.now - 60_000, received: 500)
+            #expect(announce(test, device, new, inUse: false).status == 200)
+            #expect(announce(test, device, new, inUse: true).status == 200)
+            try observe(test, [old: before, new: report()])
+            #expect(peers(test).map(\.publicKey) == [new, old])
+            test.clock.advance(seconds: 30)
+            if isTold {
+                #expect(announce(test, device, old, inUse: true).status == 200)
+            } else {
+                try observe(test, [old: report(handshake: test.clock.now), new: report()])
+            }
+            #expect(peers(test).map(\.publicKey) == [old])
+            #expect(peers(test).map(\.allowedIPs.count) == [2])
+            try test.expectStored()
+        }
+    }
+
+    @Test func aKeyThatWasNotOfferedIsNotUsed() throws {
+        let test = try TestHub()
+        let device = try test.enrol()
+        let key = SecretKey.generate().publicKey
+        #expect(announce(test, device, key, inUse: true).code == "bad_request")
+        #expect(announce(test, device, device.key, inUse: true).status == 200)
+        #expect(announce(test, device, key, inUse: false).status == 200)
+        test.clock.advance(seconds: 601)
+        try observe(test, [:])
+        #expect(announce(test, device, key, inUse: true).code == "bad_request")
+        #expect(peers(test).map(\.publicKey) == [device.key])
+    }
+
     @Test func aKeyThatNobodyUsesIsForgotten() throws {
         let test = try TestHub()
         let device = try test.enrol()
