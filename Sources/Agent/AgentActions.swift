@@ -21,7 +21,7 @@ extension AgentLoop {
         case .readTunnel: nextReadingAt = .min
         case .keepNextKey: keepNextKey()
         case .dropNextKey: dropNextKey()
-        case .resetHandshake: resetHandshake()
+        case .resetHandshake: return resetHandshake()
         case .probe:
             if let address = present?.config.hubAddress {
                 _ = Host.sendDiscard(to: address.description)
@@ -203,8 +203,10 @@ extension AgentLoop {
 
     /// The one thing that is not done in place, because it is asked for: the session of the hub's
     /// peer goes with the peer.
-    private func resetHandshake() {
-        guard let present, let key = identity?.key(state.rotation.key) else { return }
+    private func resetHandshake() -> AgentEvent? {
+        guard let present, let key = identity?.key(state.rotation.key) else {
+            return .handshakeNotReset(reason: "there is no configuration to reset")
+        }
         let (tunnel, mailbox, settings) = (tunnel, mailbox, options.settings)
         keeperWorker.submit {
             var without = present.config.configurationFile(privateKey: key, settings: settings)
@@ -213,10 +215,12 @@ extension AgentLoop {
                 try tunnel.apply(without.write())
                 try tunnel.apply(
                     present.config.configurationText(privateKey: key, settings: settings))
+                mailbox.post(.event(.handshakeReset))
             } catch {
-                mailbox.post(.event(.readingFailed(reason: error.message)))
+                mailbox.post(.event(.handshakeNotReset(reason: error.message)))
             }
         }
+        return nil
     }
 
     private func takeDown() {

@@ -24,6 +24,8 @@ public struct HeartbeatNews: Equatable, Sendable {
     public var isSameMeaning = false
     public var intervalSeconds: Int?
     public var command: Command?
+    /// Tells one command from the next; nil: a hub that gives each of them once.
+    public var commandId: String?
 
     public enum Command: Equatable, Sendable {
         /// A new handshake with the hub.
@@ -83,6 +85,9 @@ public enum AgentEvent: Equatable, Sendable {
     /// `enroll` or an operator changed what is on disk.
     case reload
     case unenrolled
+    /// The answers to `resetHandshake`.
+    case handshakeReset
+    case handshakeNotReset(reason: String)
     case takenDown
     case takeDownFailed(reason: String)
     case stop

@@ -61,6 +61,10 @@ public struct AgentState: Equatable, Sendable {
     var isRenewalUnderWay = false
     /// A new handshake is to be made once the keeper has answered.
     var isResetWanted = false
+    /// Of the reset that is wanted or under way.
+    var resetCommand: String?
+    /// What the hub is told: it repeats a command until it hears that it was done.
+    public internal(set) var doneCommand = ""
     var exitCode: UInt8 = 0
     var random: SplitMix
     var loadBackoff = Backoff(base: 5_000)

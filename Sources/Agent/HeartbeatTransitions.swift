@@ -40,7 +40,7 @@ extension AgentState {
         if phase != .provision, phase != .appRetry { reason = nil }
         actions.append(.listen)
         actions += news.isOffer ? offered(news, now) : []
-        if let command = news.command { actions += obey(command, now) }
+        if let command = news.command { actions += obey(command, news.commandId, now) }
         return actions
     }
 
@@ -54,11 +54,12 @@ extension AgentState {
         }
     }
 
+    /// Each may come again and again until the hub sees that it was done.
     private mutating func obey(
-        _ command: HeartbeatNews.Command, _ now: Now
+        _ command: HeartbeatNews.Command, _ id: String?, _ now: Now
     ) -> [AgentAction] {
         switch command {
-        case .reset: return reset()
+        case .reset: return reset(id)
         case .reprovision:
             hasToken = true
             return phase == .provision ? [] : provision(now)

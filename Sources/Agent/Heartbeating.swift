@@ -37,6 +37,7 @@ struct Heartbeat: Sendable {
         var result = HeartbeatResult(news: news)
         result.nextPin = answer.nextPin
         take(answer.command, &result)
+        result.news.commandId = answer.commandId
         try takeOffer(answer, &result)
         return result
     }

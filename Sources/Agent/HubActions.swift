@@ -77,6 +77,7 @@ extension AgentLoop {
         request.forwardsHash = state.sync.applied?.forwardsHash
         request.rejectedHash = state.sync.rejectedHash
         request.rejectedCode = state.sync.rejection?.code
+        request.commandId = state.doneCommand
         request.problems = problems
         return request
     }

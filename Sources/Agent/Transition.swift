@@ -58,6 +58,8 @@ extension AgentState {
             liveness.reset()
             rotation.clockWasSet()
             return judge(now)
+        case .handshakeReset: return resetEnded(nil, now)
+        case .handshakeNotReset(let reason): return resetEnded(reason, now)
         case .unenrolled: return unenrolled(now)
         case .takenDown, .takeDownFailed: return []
         case .stop: return end(code: 0, now)
@@ -159,8 +161,9 @@ extension AgentState {
     ) -> [AgentAction] {
         isEnrolled = true
         hasToken = false
-        // It has one key.
+        // It has one key, and was told nothing.
         rotation = Rotation()
+        (resetCommand, isResetWanted, doneCommand) = (nil, false, "")
         reason = nil
         provisionBackoff.succeeded()
         control.answered(at: now.moment)
@@ -228,10 +231,26 @@ extension AgentState {
     }
 
     /// Behind what is being applied, or it would bring back what was before that.
-    mutating func reset() -> [AgentAction] {
+    mutating func reset(_ id: String?) -> [AgentAction] {
+        guard id == nil || id != doneCommand && id != resetCommand else { return [] }
         liveness.reset()
-        isResetWanted = sync.applied != nil
+        guard sync.applied != nil else {
+            // What has no session yet will make a new one.
+            if let id { doneCommand = id }
+            return []
+        }
+        resetCommand = id
+        isResetWanted = true
         return isApplyUnderWay ? [] : takeReset()
+    }
+
+    /// A reset that failed is done when the hub asks for it the next time.
+    private mutating func resetEnded(_ failure: String?, _ now: Now) -> [AgentAction] {
+        defer { resetCommand = nil }
+        if let failure { return readingFailed(failure, now) }
+        if let resetCommand { doneCommand = resetCommand }
+        schedule.hurry(at: now.moment)
+        return []
     }
 
     private mutating func takeReset() -> [AgentAction] {

@@ -39,6 +39,9 @@ public struct HeartbeatRequest: Codable, Equatable, Sendable {
     /// not send it again before it changes.
     public var rejectedHash: String?
     public var rejectedCode: String?
+    /// The `commandId` of the latest command that was done; empty: none yet. nil: the agent does not tell,
+    /// and gets `reset` once only.
+    public var commandId: String?
     /// Stable codes of what is wrong now.
     public var problems: [String]?
 
@@ -75,7 +78,10 @@ public struct HeartbeatAnswer: Codable, Equatable, Sendable {
     /// A certificate the hub will use: `sha256//…`, in curl's spelling. Accepted beside the present
     /// one.
     public var nextPin: String?
+    /// It comes with each answer until the device has done it.
     public var command: DeviceCommand?
+    /// Tells one command from the next; only with `command`.
+    public var commandId: String?
 
     public init(configHash: String, forwardsHash: String, serverTime: Timestamp) {
         self.configHash = configHash

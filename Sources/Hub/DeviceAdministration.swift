@@ -143,6 +143,8 @@ extension HubCore {
     ) throws(Refusal) {
         var device = try activeDevice(id)
         device.command = command
+        // Asked for again, it is done again.
+        live[id]?.handedOut = nil
         // The operator has decided who is who.
         if command == .reset { live[id]?.judge = SessionJudge() }
         try commit([

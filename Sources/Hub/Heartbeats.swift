@@ -48,8 +48,10 @@ extension HubCore {
         let device = try confirm(device, agentVersion: request.agentVersion, at: now)
         let isCurrent = try hear(request, of: device, at: now)
         var answer = answer(request, of: device, at: now)
-        // One that cannot be marked as handed out waits for the next heartbeat.
-        if isCurrent { answer.command = try? handOut(device, at: now) }
+        // One that cannot be written waits for the next heartbeat.
+        if isCurrent, let told = try? handOut(device, done: request.commandId, at: now) {
+            (answer.command, answer.commandId) = (told.0, told.id)
+        }
         return answer
     }
 

@@ -29,6 +29,17 @@ struct LiveDevice: Equatable, Sendable {
     var movedEndpoint: Endpoint?
     /// What a heartbeat is compared with; nil: to be made.
     var wanted: WantedHashes?
+    /// nil: nothing since this process began, or since the operator asked for something else.
+    var handedOut: HandedOut?
+}
+
+/// A command that the device was told, and may not have heard.
+struct HandedOut: Equatable, Sendable {
+    /// What the device tells when it has done it.
+    var id: String
+    var command: PendingCommand
+    /// Of the token that came with it.
+    var tokenId: String?
 }
 
 /// A peer of the hub's interface, without secrets.

@@ -309,184 +309,186 @@ enum OpenAPIDocument {
         ernel","userspace",null]},"lastHandshake":{"type":["string","null"],"format":"date-time","\#
         description":"RFC 3339, UTC, whole seconds"},"configHash":{"type":["string","null"]},"forw\#
         ardsHash":{"type":["string","null"]},"rejectedHash":{"type":["string","null"]},"rejectedCo\#
-        de":{"type":["string","null"]},"problems":{"type":["array","null"],"items":{"type":"string\#
-        "}}},"description":"What a device reports.","required":["deviceId","boot","sessionId","seq\#
-        uence","agentVersion","uptimeSeconds","state","tunnelUp","rxBytes","txBytes"]},"HeartbeatA\#
-        nswer":{"type":"object","properties":{"configHash":{"type":"string","description":"SHA-256\#
-         of what is meant, in hexadecimal digits"},"forwardsHash":{"type":"string","description":"\#
-        SHA-256 of what is meant, in hexadecimal digits"},"serverTime":{"type":"string","format":"\#
-        date-time","description":"RFC 3339, UTC, whole seconds"},"salt":{"type":["string","null"]}\#
-        ,"encrypted":{"type":["string","null"],"contentEncoding":"base64"},"forwards":{"type":["ar\#
-        ray","null"],"items":{"$ref":"#/components/schemas/Forward"}},"heartbeatSeconds":{"type":[\#
-        "integer","null"],"minimum":5,"maximum":3600,"description":"seconds between heartbeats"},"\#
-        nextPin":{"type":["string","null"],"description":"sha256//\u2026"},"command":{"anyOf":[{"$\#
-        ref":"#/components/schemas/DeviceCommand"},{"type":"null"}]}},"description":"What a device\#
-         is told. Configuration and forwards come only where its hashes differ.","required":["conf\#
-        igHash","forwardsHash","serverTime"]},"DeviceCommand":{"type":"object","properties":{"type\#
-        ":{"type":"string","description":"reset, reprovision or rotateKey; others are ignored"},"t\#
-        oken":{"type":["string","null"],"format":"password","description":"with reprovision"}},"de\#
-        scription":"Something to be done once.","required":["type"]},"Forward":{"type":"object","p\#
-        roperties":{"id":{"type":"string","pattern":"^[A-Za-z0-9_-]{1,64}$"},"protocol":{"type":"s\#
-        tring","enum":["tcp","udp"]},"publicPort":{"type":"integer","minimum":1,"maximum":65535},"\#
-        targetIp":{"type":"string"},"targetPort":{"type":"integer","minimum":1,"maximum":65535},"p\#
-        ublicPortEnd":{"type":["integer","null"],"minimum":1,"maximum":65535},"description":{"type\#
-        ":["string","null"]}},"description":"A port of the hub that leads to a device.","required"\#
-        :["id","protocol","publicPort","targetIp","targetPort"]},"RotateRequest":{"type":"object",\#
-        "properties":{"publicKey":{"type":"string","description":"standard base64 of 32 bytes","pa\#
-        ttern":"^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$"},"inUse":{"type":["boolean","null"],"descr\#
-        iption":"false: the device will say when it uses the key; true: it does from now on; absen\#
-        t: its first handshake tells"}},"description":"The public half of the device's next key.",\#
-        "required":["publicKey"]},"TokenAnswer":{"type":"object","properties":{"deviceToken":{"typ\#
-        e":"string","format":"password","pattern":"^[A-Za-z0-9_-]{43}$","description":"256 random \#
-        bits in base64url"}},"description":"The next token; the former lives ten minutes more.","r\#
-        equired":["deviceToken"]},"ConfigPeer":{"type":"object","properties":{"publicKey":{"type":\#
-        "string","description":"standard base64 of 32 bytes","pattern":"^[A-Za-z0-9+/]{42}[AEIMQUY\#
-        cgkosw048]=$"},"allowedIps":{"type":"string"},"presharedKey":{"type":["string","null"],"fo\#
-        rmat":"password"},"endpoint":{"type":["string","null"]},"persistentKeepalive":{"type":["in\#
-        teger","null"],"minimum":0,"maximum":65535},"name":{"type":["string","null"]}},"descriptio\#
-        n":"A peer beside the hub.","required":["publicKey","allowedIps"]},"WireGuardConfig":{"typ\#
-        e":"object","properties":{"deviceId":{"type":"string","description":"of a device","pattern\#
-        ":"^[A-Za-z0-9_-]{1,64}$"},"internalIp":{"type":"string","description":"addresses with pre\#
-        fix lengths, comma separated"},"serverPub":{"type":"string","description":"standard base64\#
-         of 32 bytes","pattern":"^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$"},"endpoint":{"type":"stri\#
-        ng","description":"host:port or [v6]:port"},"allowedIps":{"type":"string","description":"p\#
-        refixes, comma separated"},"dns":{"type":["string","null"]},"privateKey":{"type":["string"\#
-        ,"null"],"format":"password"},"presharedKey":{"type":["string","null"],"format":"password"\#
-        },"serverWgIp":{"type":["string","null"]},"mtu":{"type":["integer","null"],"minimum":576,"\#
-        maximum":65535},"persistentKeepalive":{"type":["integer","null"],"minimum":0,"maximum":655\#
-        35},"listenPort":{"type":["integer","null"],"minimum":0,"maximum":65535},"peers":{"type":[\#
-        "array","null"],"items":{"$ref":"#/components/schemas/ConfigPeer"}},"configHash":{"type":[\#
-        "string","null"]},"forwardsHash":{"type":["string","null"]}},"description":"A device's tun\#
-        nel: the plaintext of an envelope.","required":["deviceId","internalIp","serverPub","endpo\#
-        int","allowedIps"]},"LoginRequest":{"type":"object","properties":{"name":{"type":"string"}\#
-        ,"password":{"type":"string","format":"password"}},"required":["name","password"]},"LoginA\#
-        nswer":{"type":"object","properties":{"session":{"type":"string","format":"password","patt\#
-        ern":"^[A-Za-z0-9_-]{43}$","description":"256 random bits in base64url"},"expires":{"type"\#
-        :"string","format":"date-time","description":"RFC 3339, UTC, whole seconds"}},"required":[\#
-        "session","expires"]},"TokenRequest":{"type":"object","properties":{"label":{"type":["stri\#
-        ng","null"],"maxLength":64,"description":"text of one line"},"maximumUses":{"type":["integ\#
-        er","null"],"minimum":0,"maximum":1000000,"description":"0: any number; absent: 1"},"lifeS\#
-        econds":{"type":["integer","null"],"minimum":60,"maximum":31536000,"description":"absent: \#
-        for ever"},"deviceId":{"type":["string","null"],"description":"only for this device"}},"de\#
-        scription":"An enrolment token to be made."},"TokenView":{"type":"object","properties":{"i\#
-        d":{"type":"string","pattern":"^[A-Za-z0-9_-]{1,64}$"},"label":{"type":"string"},"status":\#
-        {"type":"string","enum":["usable","used","expired","revoked"]},"created":{"type":"string",\#
-        "format":"date-time","description":"RFC 3339, UTC, whole seconds"},"uses":{"type":"integer\#
-        ","minimum":0},"expires":{"type":["string","null"],"format":"date-time","description":"RFC\#
-         3339, UTC, whole seconds"},"maximumUses":{"type":["integer","null"],"minimum":1,"descript\#
-        ion":"absent: any number"},"deviceId":{"type":["string","null"],"description":"of a device\#
-        ","pattern":"^[A-Za-z0-9_-]{1,64}$"},"token":{"type":["string","null"],"format":"password"\#
-        ,"pattern":"^[A-Za-z0-9_-]{43}$","description":"in the answer that makes it, and never aga\#
-        in"}},"description":"An enrolment token.","required":["id","label","status","created","use\#
-        s"]},"DevicePatchRequest":{"type":"object","properties":{"name":{"type":["string","null"],\#
-        "maxLength":64,"description":"text of one line","minLength":1},"networks":{"type":["array"\#
-        ,"null"],"items":{"type":"string","description":"address/length"},"maxItems":256,"descript\#
-        ion":"prefixes behind the device"},"allowedIps":{"type":["array","null"],"items":{"type":"\#
-        string","description":"address/length"},"maxItems":256,"description":"what it routes to th\#
-        e hub; null: the network's"}},"description":"What is absent stays."},"HubSideView":{"type"\#
-        :"object","properties":{"rxBytes":{"type":"integer","minimum":0,"maximum":9007199254740991\#
-        },"txBytes":{"type":"integer","minimum":0,"maximum":9007199254740991},"endpoint":{"type":[\#
-        "string","null"]},"lastHandshake":{"type":["string","null"],"format":"date-time","descript\#
-        ion":"RFC 3339, UTC, whole seconds"}},"description":"The tunnel of a device as the hub's i\#
-        nterface shows it.","required":["rxBytes","txBytes"]},"TunnelView":{"type":"object","prope\#
-        rties":{"state":{"type":"string","enum":["disconnected","connecting","connected","failed"]\#
-        },"isUp":{"type":"boolean"},"rxBytes":{"type":"integer","minimum":0,"maximum":900719925474\#
-        0991},"txBytes":{"type":"integer","minimum":0,"maximum":9007199254740991},"backend":{"type\#
-        ":["string","null"],"enum":["kernel","userspace",null]},"lastHandshake":{"type":["string",\#
-        "null"],"format":"date-time","description":"RFC 3339, UTC, whole seconds"},"hub":{"anyOf":\#
-        [{"$ref":"#/components/schemas/HubSideView"},{"type":"null"}]}},"description":"The tunnel \#
-        of a device as it reports it.","required":["state","isUp","rxBytes","txBytes"]},"DeviceVie\#
-        w":{"type":"object","properties":{"id":{"type":"string","description":"of a device","patte\#
-        rn":"^[A-Za-z0-9_-]{1,64}$"},"name":{"type":"string"},"hwid":{"type":"string"},"platform":\#
-        {"type":"string"},"agentVersion":{"type":"string"},"publicKey":{"type":"string","descripti\#
-        on":"standard base64 of 32 bytes","pattern":"^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$"},"add\#
-        resses":{"type":"array","items":{"type":"string"}},"networks":{"type":"array","items":{"ty\#
-        pe":"string"}},"control":{"type":"string","enum":["pending","reporting","silent","revoked"\#
-        ]},"created":{"type":"string","format":"date-time","description":"RFC 3339, UTC, whole sec\#
-        onds"},"tunnel":{"$ref":"#/components/schemas/TunnelView"},"isInStep":{"type":"boolean","d\#
-        escription":"it runs what it should"},"problems":{"type":"array","items":{"type":"string"}\#
-        },"openAlarms":{"type":"integer","minimum":0},"allowedIps":{"type":["array","null"],"items\#
-        ":{"type":"string"}},"lastSeen":{"type":["string","null"],"format":"date-time","descriptio\#
-        n":"RFC 3339, UTC, whole seconds"},"revoked":{"type":["string","null"],"format":"date-time\#
-        ","description":"RFC 3339, UTC, whole seconds"},"rejectedCode":{"type":["string","null"]},\#
-        "command":{"type":["string","null"],"description":"waits for its next heartbeat"},"rotatio\#
-        n":{"type":["string","null"],"enum":["offered","promised","moved",null]}},"description":"A\#
-         device. `control` is whether it reports, `tunnel` whether packets can flow.","required":[\#
-        "id","name","hwid","platform","agentVersion","publicKey","addresses","networks","control",\#
-        "created","tunnel","isInStep","problems","openAlarms"]},"ForwardRequest":{"type":"object",\#
-        "properties":{"deviceId":{"type":"string"},"protocol":{"type":"string","enum":["tcp","udp"\#
-        ]},"publicPort":{"type":"integer","minimum":1,"maximum":65535},"id":{"type":["string","nul\#
-        l"],"pattern":"^[A-Za-z0-9_-]{1,64}$"},"publicPortEnd":{"type":["integer","null"],"minimum\#
-        ":1,"maximum":65535},"targetIp":{"type":["string","null"],"description":"absent: the devic\#
-        e's first address"},"targetPort":{"type":["integer","null"],"minimum":1,"maximum":65535,"d\#
-        escription":"absent: as publicPort"},"description":{"type":["string","null"],"maxLength":2\#
-        56},"keepsSource":{"type":["boolean","null"]},"isEnabled":{"type":["boolean","null"]}},"re\#
-        quired":["deviceId","protocol","publicPort"]},"ForwardView":{"type":"object","properties":\#
-        {"id":{"type":"string","pattern":"^[A-Za-z0-9_-]{1,64}$"},"deviceId":{"type":"string","des\#
-        cription":"of a device","pattern":"^[A-Za-z0-9_-]{1,64}$"},"protocol":{"type":"string","en\#
-        um":["tcp","udp"]},"publicPort":{"type":"integer","minimum":1,"maximum":65535},"targetIp":\#
-        {"type":"string"},"targetPort":{"type":"integer","minimum":1,"maximum":65535},"keepsSource\#
-        ":{"type":"boolean"},"isEnabled":{"type":"boolean"},"publicPortEnd":{"type":["integer","nu\#
-        ll"],"minimum":1,"maximum":65535},"description":{"type":["string","null"]}},"required":["i\#
-        d","deviceId","protocol","publicPort","targetIp","targetPort","keepsSource","isEnabled"]},\#
-        "AlarmView":{"type":"object","properties":{"id":{"type":"integer","minimum":1},"kind":{"ty\#
-        pe":"string"},"text":{"type":"string"},"raised":{"type":"string","format":"date-time","des\#
-        cription":"RFC 3339, UTC, whole seconds"},"deviceId":{"type":["string","null"],"descriptio\#
-        n":"of a device","pattern":"^[A-Za-z0-9_-]{1,64}$"},"cleared":{"type":["string","null"],"f\#
-        ormat":"date-time","description":"RFC 3339, UTC, whole seconds"},"acknowledged":{"type":["\#
-        string","null"],"format":"date-time","description":"RFC 3339, UTC, whole seconds"}},"requi\#
-        red":["id","kind","text","raised"]},"LogView":{"type":"object","properties":{"id":{"type":\#
-        "integer","minimum":1},"time":{"type":"string","format":"date-time","description":"RFC 333\#
-        9, UTC, whole seconds"},"level":{"type":"string"},"tag":{"type":"string"},"message":{"type\#
-        ":"string"},"actor":{"type":"string"},"deviceId":{"type":["string","null"],"description":"\#
-        of a device","pattern":"^[A-Za-z0-9_-]{1,64}$"}},"required":["id","time","level","tag","me\#
-        ssage","actor"]},"CountsView":{"type":"object","properties":{"devices":{"type":"integer","\#
-        minimum":0},"pending":{"type":"integer","minimum":0},"reporting":{"type":"integer","minimu\#
-        m":0},"silent":{"type":"integer","minimum":0},"revoked":{"type":"integer","minimum":0},"tu\#
-        nnelsUp":{"type":"integer","minimum":0},"tokens":{"type":"integer","minimum":0},"forwards"\#
-        :{"type":"integer","minimum":0},"openAlarms":{"type":"integer","minimum":0}},"required":["\#
-        devices","pending","reporting","silent","revoked","tunnelsUp","tokens","forwards","openAla\#
-        rms"]},"HubView":{"type":"object","properties":{"schemaVersion":{"type":"integer","minimum\#
-        ":1},"version":{"type":"string"},"started":{"type":"string","format":"date-time","descript\#
-        ion":"RFC 3339, UTC, whole seconds"},"isSetUp":{"type":"boolean"},"publicKey":{"type":"str\#
-        ing","description":"standard base64 of 32 bytes","pattern":"^[A-Za-z0-9+/]{42}[AEIMQUYcgko\#
-        sw048]=$"},"endpoint":{"type":"string"},"addresses":{"type":"array","items":{"type":"strin\#
-        g"}},"interface":{"type":"string"},"protection":{"type":"string","description":"how its se\#
-        crets are kept"},"pin":{"type":["string","null"],"description":"sha256//\u2026, for device\#
-        s"},"storageProblem":{"type":["string","null"],"description":"absent: what devices report \#
-        is on disk"},"keeperProblem":{"type":["string","null"],"description":"absent: peers and fo\#
-        rwards are applied"},"keeperApplied":{"type":["string","null"],"format":"date-time","descr\#
-        iption":"RFC 3339, UTC, whole seconds"}},"description":"The hub itself.","required":["sche\#
-        maVersion","version","started","isSetUp","publicKey","endpoint","addresses","interface","p\#
-        rotection"]},"OperatorRequest":{"type":"object","properties":{"name":{"type":"string","pat\#
-        tern":"^[A-Za-z0-9_.-]{1,64}$"},"password":{"type":"string","format":"password","minLength\#
-        ":12,"maxLength":1024}},"required":["name","password"]},"OperatorView":{"type":"object","p\#
-        roperties":{"name":{"type":"string","pattern":"^[A-Za-z0-9_.-]{1,64}$"},"created":{"type":\#
-        "string","format":"date-time","description":"RFC 3339, UTC, whole seconds"}},"required":["\#
-        name","created"]},"BackupRequest":{"type":"object","properties":{"passphrase":{"type":"str\#
-        ing","format":"password","minLength":12,"maxLength":1024}},"required":["passphrase"]},"Set\#
-        tings":{"type":"object","properties":{},"description":"All settings by name, as text; empt\#
-        y: not set.","additionalProperties":{"type":"string"}},"TokenPage":{"type":"object","prope\#
-        rties":{"items":{"type":"array","items":{"$ref":"#/components/schemas/TokenView"}},"total"\#
-        :{"type":"integer","minimum":0},"offset":{"type":"integer","minimum":0}},"description":"A \#
-        part of a list; `total` counts all that the question fits.","required":["items","total","o\#
-        ffset"]},"DevicePage":{"type":"object","properties":{"items":{"type":"array","items":{"$re\#
-        f":"#/components/schemas/DeviceView"}},"total":{"type":"integer","minimum":0},"offset":{"t\#
-        ype":"integer","minimum":0}},"description":"A part of a list; `total` counts all that the \#
-        question fits.","required":["items","total","offset"]},"ForwardPage":{"type":"object","pro\#
-        perties":{"items":{"type":"array","items":{"$ref":"#/components/schemas/ForwardView"}},"to\#
-        tal":{"type":"integer","minimum":0},"offset":{"type":"integer","minimum":0}},"description"\#
-        :"A part of a list; `total` counts all that the question fits.","required":["items","total\#
-        ","offset"]},"AlarmPage":{"type":"object","properties":{"items":{"type":"array","items":{"\#
-        $ref":"#/components/schemas/AlarmView"}},"total":{"type":"integer","minimum":0},"offset":{\#
-        "type":"integer","minimum":0}},"description":"A part of a list; `total` counts all that th\#
-        e question fits.","required":["items","total","offset"]},"LogPage":{"type":"object","prope\#
-        rties":{"items":{"type":"array","items":{"$ref":"#/components/schemas/LogView"}},"total":{\#
-        "type":"integer","minimum":0},"offset":{"type":"integer","minimum":0}},"description":"A pa\#
-        rt of a list; `total` counts all that the question fits.","required":["items","total","off\#
-        set"]},"OperatorPage":{"type":"object","properties":{"items":{"type":"array","items":{"$re\#
-        f":"#/components/schemas/OperatorView"}},"total":{"type":"integer","minimum":0},"offset":{\#
-        "type":"integer","minimum":0}},"description":"A part of a list; `total` counts all that th\#
-        e question fits.","required":["items","total","offset"]}}}}
+        de":{"type":["string","null"]},"commandId":{"type":["string","null"],"description":"of the\#
+         latest command that was done; empty: none yet"},"problems":{"type":["array","null"],"item\#
+        s":{"type":"string"}}},"description":"What a device reports.","required":["deviceId","boot\#
+        ","sessionId","sequence","agentVersion","uptimeSeconds","state","tunnelUp","rxBytes","txBy\#
+        tes"]},"HeartbeatAnswer":{"type":"object","properties":{"configHash":{"type":"string","des\#
+        cription":"SHA-256 of what is meant, in hexadecimal digits"},"forwardsHash":{"type":"strin\#
+        g","description":"SHA-256 of what is meant, in hexadecimal digits"},"serverTime":{"type":"\#
+        string","format":"date-time","description":"RFC 3339, UTC, whole seconds"},"salt":{"type":\#
+        ["string","null"]},"encrypted":{"type":["string","null"],"contentEncoding":"base64"},"forw\#
+        ards":{"type":["array","null"],"items":{"$ref":"#/components/schemas/Forward"}},"heartbeat\#
+        Seconds":{"type":["integer","null"],"minimum":5,"maximum":3600,"description":"seconds betw\#
+        een heartbeats"},"nextPin":{"type":["string","null"],"description":"sha256//\u2026"},"comm\#
+        and":{"anyOf":[{"$ref":"#/components/schemas/DeviceCommand"},{"type":"null"}]},"commandId"\#
+        :{"type":["string","null"],"description":"with command: tells one from the next"}},"descri\#
+        ption":"What a device is told. Configuration and forwards come only where its hashes diffe\#
+        r.","required":["configHash","forwardsHash","serverTime"]},"DeviceCommand":{"type":"object\#
+        ","properties":{"type":{"type":"string","description":"reset, reprovision or rotateKey; ot\#
+        hers are ignored"},"token":{"type":["string","null"],"format":"password","description":"wi\#
+        th reprovision"}},"description":"Something to be done once.","required":["type"]},"Forward\#
+        ":{"type":"object","properties":{"id":{"type":"string","pattern":"^[A-Za-z0-9_-]{1,64}$"},\#
+        "protocol":{"type":"string","enum":["tcp","udp"]},"publicPort":{"type":"integer","minimum"\#
+        :1,"maximum":65535},"targetIp":{"type":"string"},"targetPort":{"type":"integer","minimum":\#
+        1,"maximum":65535},"publicPortEnd":{"type":["integer","null"],"minimum":1,"maximum":65535}\#
+        ,"description":{"type":["string","null"]}},"description":"A port of the hub that leads to \#
+        a device.","required":["id","protocol","publicPort","targetIp","targetPort"]},"RotateReque\#
+        st":{"type":"object","properties":{"publicKey":{"type":"string","description":"standard ba\#
+        se64 of 32 bytes","pattern":"^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$"},"inUse":{"type":["bo\#
+        olean","null"],"description":"false: the device will say when it uses the key; true: it do\#
+        es from now on; absent: its first handshake tells"}},"description":"The public half of the\#
+         device's next key.","required":["publicKey"]},"TokenAnswer":{"type":"object","properties"\#
+        :{"deviceToken":{"type":"string","format":"password","pattern":"^[A-Za-z0-9_-]{43}$","desc\#
+        ription":"256 random bits in base64url"}},"description":"The next token; the former lives \#
+        ten minutes more.","required":["deviceToken"]},"ConfigPeer":{"type":"object","properties":\#
+        {"publicKey":{"type":"string","description":"standard base64 of 32 bytes","pattern":"^[A-Z\#
+        a-z0-9+/]{42}[AEIMQUYcgkosw048]=$"},"allowedIps":{"type":"string"},"presharedKey":{"type":\#
+        ["string","null"],"format":"password"},"endpoint":{"type":["string","null"]},"persistentKe\#
+        epalive":{"type":["integer","null"],"minimum":0,"maximum":65535},"name":{"type":["string",\#
+        "null"]}},"description":"A peer beside the hub.","required":["publicKey","allowedIps"]},"W\#
+        ireGuardConfig":{"type":"object","properties":{"deviceId":{"type":"string","description":"\#
+        of a device","pattern":"^[A-Za-z0-9_-]{1,64}$"},"internalIp":{"type":"string","description\#
+        ":"addresses with prefix lengths, comma separated"},"serverPub":{"type":"string","descript\#
+        ion":"standard base64 of 32 bytes","pattern":"^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$"},"en\#
+        dpoint":{"type":"string","description":"host:port or [v6]:port"},"allowedIps":{"type":"str\#
+        ing","description":"prefixes, comma separated"},"dns":{"type":["string","null"]},"privateK\#
+        ey":{"type":["string","null"],"format":"password"},"presharedKey":{"type":["string","null"\#
+        ],"format":"password"},"serverWgIp":{"type":["string","null"]},"mtu":{"type":["integer","n\#
+        ull"],"minimum":576,"maximum":65535},"persistentKeepalive":{"type":["integer","null"],"min\#
+        imum":0,"maximum":65535},"listenPort":{"type":["integer","null"],"minimum":0,"maximum":655\#
+        35},"peers":{"type":["array","null"],"items":{"$ref":"#/components/schemas/ConfigPeer"}},"\#
+        configHash":{"type":["string","null"]},"forwardsHash":{"type":["string","null"]}},"descrip\#
+        tion":"A device's tunnel: the plaintext of an envelope.","required":["deviceId","internalI\#
+        p","serverPub","endpoint","allowedIps"]},"LoginRequest":{"type":"object","properties":{"na\#
+        me":{"type":"string"},"password":{"type":"string","format":"password"}},"required":["name"\#
+        ,"password"]},"LoginAnswer":{"type":"object","properties":{"session":{"type":"string","for\#
+        mat":"password","pattern":"^[A-Za-z0-9_-]{43}$","description":"256 random bits in base64ur\#
+        l"},"expires":{"type":"string","format":"date-time","description":"RFC 3339, UTC, whole se\#
+        conds"}},"required":["session","expires"]},"TokenRequest":{"type":"object","properties":{"\#
+        label":{"type":["string","null"],"maxLength":64,"description":"text of one line"},"maximum\#
+        Uses":{"type":["integer","null"],"minimum":0,"maximum":1000000,"description":"0: any numbe\#
+        r; absent: 1"},"lifeSeconds":{"type":["integer","null"],"minimum":60,"maximum":31536000,"d\#
+        escription":"absent: for ever"},"deviceId":{"type":["string","null"],"description":"only f\#
+        or this device"}},"description":"An enrolment token to be made."},"TokenView":{"type":"obj\#
+        ect","properties":{"id":{"type":"string","pattern":"^[A-Za-z0-9_-]{1,64}$"},"label":{"type\#
+        ":"string"},"status":{"type":"string","enum":["usable","used","expired","revoked"]},"creat\#
+        ed":{"type":"string","format":"date-time","description":"RFC 3339, UTC, whole seconds"},"u\#
+        ses":{"type":"integer","minimum":0},"expires":{"type":["string","null"],"format":"date-tim\#
+        e","description":"RFC 3339, UTC, whole seconds"},"maximumUses":{"type":["integer","null"],\#
+        "minimum":1,"description":"absent: any number"},"deviceId":{"type":["string","null"],"desc\#
+        ription":"of a device","pattern":"^[A-Za-z0-9_-]{1,64}$"},"token":{"type":["string","null"\#
+        ],"format":"password","pattern":"^[A-Za-z0-9_-]{43}$","description":"in the answer that ma\#
+        kes it, and never again"}},"description":"An enrolment token.","required":["id","label","s\#
+        tatus","created","uses"]},"DevicePatchRequest":{"type":"object","properties":{"name":{"typ\#
+        e":["string","null"],"maxLength":64,"description":"text of one line","minLength":1},"netwo\#
+        rks":{"type":["array","null"],"items":{"type":"string","description":"address/length"},"ma\#
+        xItems":256,"description":"prefixes behind the device"},"allowedIps":{"type":["array","nul\#
+        l"],"items":{"type":"string","description":"address/length"},"maxItems":256,"description":\#
+        "what it routes to the hub; null: the network's"}},"description":"What is absent stays."},\#
+        "HubSideView":{"type":"object","properties":{"rxBytes":{"type":"integer","minimum":0,"maxi\#
+        mum":9007199254740991},"txBytes":{"type":"integer","minimum":0,"maximum":9007199254740991}\#
+        ,"endpoint":{"type":["string","null"]},"lastHandshake":{"type":["string","null"],"format":\#
+        "date-time","description":"RFC 3339, UTC, whole seconds"}},"description":"The tunnel of a \#
+        device as the hub's interface shows it.","required":["rxBytes","txBytes"]},"TunnelView":{"\#
+        type":"object","properties":{"state":{"type":"string","enum":["disconnected","connecting",\#
+        "connected","failed"]},"isUp":{"type":"boolean"},"rxBytes":{"type":"integer","minimum":0,"\#
+        maximum":9007199254740991},"txBytes":{"type":"integer","minimum":0,"maximum":9007199254740\#
+        991},"backend":{"type":["string","null"],"enum":["kernel","userspace",null]},"lastHandshak\#
+        e":{"type":["string","null"],"format":"date-time","description":"RFC 3339, UTC, whole seco\#
+        nds"},"hub":{"anyOf":[{"$ref":"#/components/schemas/HubSideView"},{"type":"null"}]}},"desc\#
+        ription":"The tunnel of a device as it reports it.","required":["state","isUp","rxBytes","\#
+        txBytes"]},"DeviceView":{"type":"object","properties":{"id":{"type":"string","description"\#
+        :"of a device","pattern":"^[A-Za-z0-9_-]{1,64}$"},"name":{"type":"string"},"hwid":{"type":\#
+        "string"},"platform":{"type":"string"},"agentVersion":{"type":"string"},"publicKey":{"type\#
+        ":"string","description":"standard base64 of 32 bytes","pattern":"^[A-Za-z0-9+/]{42}[AEIMQ\#
+        UYcgkosw048]=$"},"addresses":{"type":"array","items":{"type":"string"}},"networks":{"type"\#
+        :"array","items":{"type":"string"}},"control":{"type":"string","enum":["pending","reportin\#
+        g","silent","revoked"]},"created":{"type":"string","format":"date-time","description":"RFC\#
+         3339, UTC, whole seconds"},"tunnel":{"$ref":"#/components/schemas/TunnelView"},"isInStep"\#
+        :{"type":"boolean","description":"it runs what it should"},"problems":{"type":"array","ite\#
+        ms":{"type":"string"}},"openAlarms":{"type":"integer","minimum":0},"allowedIps":{"type":["\#
+        array","null"],"items":{"type":"string"}},"lastSeen":{"type":["string","null"],"format":"d\#
+        ate-time","description":"RFC 3339, UTC, whole seconds"},"revoked":{"type":["string","null"\#
+        ],"format":"date-time","description":"RFC 3339, UTC, whole seconds"},"rejectedCode":{"type\#
+        ":["string","null"]},"command":{"type":["string","null"],"description":"waits for its next\#
+         heartbeat"},"rotation":{"type":["string","null"],"enum":["offered","promised","moved",nul\#
+        l]}},"description":"A device. `control` is whether it reports, `tunnel` whether packets ca\#
+        n flow.","required":["id","name","hwid","platform","agentVersion","publicKey","addresses",\#
+        "networks","control","created","tunnel","isInStep","problems","openAlarms"]},"ForwardReque\#
+        st":{"type":"object","properties":{"deviceId":{"type":"string"},"protocol":{"type":"string\#
+        ","enum":["tcp","udp"]},"publicPort":{"type":"integer","minimum":1,"maximum":65535},"id":{\#
+        "type":["string","null"],"pattern":"^[A-Za-z0-9_-]{1,64}$"},"publicPortEnd":{"type":["inte\#
+        ger","null"],"minimum":1,"maximum":65535},"targetIp":{"type":["string","null"],"descriptio\#
+        n":"absent: the device's first address"},"targetPort":{"type":["integer","null"],"minimum"\#
+        :1,"maximum":65535,"description":"absent: as publicPort"},"description":{"type":["string",\#
+        "null"],"maxLength":256},"keepsSource":{"type":["boolean","null"]},"isEnabled":{"type":["b\#
+        oolean","null"]}},"required":["deviceId","protocol","publicPort"]},"ForwardView":{"type":"\#
+        object","properties":{"id":{"type":"string","pattern":"^[A-Za-z0-9_-]{1,64}$"},"deviceId":\#
+        {"type":"string","description":"of a device","pattern":"^[A-Za-z0-9_-]{1,64}$"},"protocol"\#
+        :{"type":"string","enum":["tcp","udp"]},"publicPort":{"type":"integer","minimum":1,"maximu\#
+        m":65535},"targetIp":{"type":"string"},"targetPort":{"type":"integer","minimum":1,"maximum\#
+        ":65535},"keepsSource":{"type":"boolean"},"isEnabled":{"type":"boolean"},"publicPortEnd":{\#
+        "type":["integer","null"],"minimum":1,"maximum":65535},"description":{"type":["string","nu\#
+        ll"]}},"required":["id","deviceId","protocol","publicPort","targetIp","targetPort","keepsS\#
+        ource","isEnabled"]},"AlarmView":{"type":"object","properties":{"id":{"type":"integer","mi\#
+        nimum":1},"kind":{"type":"string"},"text":{"type":"string"},"raised":{"type":"string","for\#
+        mat":"date-time","description":"RFC 3339, UTC, whole seconds"},"deviceId":{"type":["string\#
+        ","null"],"description":"of a device","pattern":"^[A-Za-z0-9_-]{1,64}$"},"cleared":{"type"\#
+        :["string","null"],"format":"date-time","description":"RFC 3339, UTC, whole seconds"},"ack\#
+        nowledged":{"type":["string","null"],"format":"date-time","description":"RFC 3339, UTC, wh\#
+        ole seconds"}},"required":["id","kind","text","raised"]},"LogView":{"type":"object","prope\#
+        rties":{"id":{"type":"integer","minimum":1},"time":{"type":"string","format":"date-time","\#
+        description":"RFC 3339, UTC, whole seconds"},"level":{"type":"string"},"tag":{"type":"stri\#
+        ng"},"message":{"type":"string"},"actor":{"type":"string"},"deviceId":{"type":["string","n\#
+        ull"],"description":"of a device","pattern":"^[A-Za-z0-9_-]{1,64}$"}},"required":["id","ti\#
+        me","level","tag","message","actor"]},"CountsView":{"type":"object","properties":{"devices\#
+        ":{"type":"integer","minimum":0},"pending":{"type":"integer","minimum":0},"reporting":{"ty\#
+        pe":"integer","minimum":0},"silent":{"type":"integer","minimum":0},"revoked":{"type":"inte\#
+        ger","minimum":0},"tunnelsUp":{"type":"integer","minimum":0},"tokens":{"type":"integer","m\#
+        inimum":0},"forwards":{"type":"integer","minimum":0},"openAlarms":{"type":"integer","minim\#
+        um":0}},"required":["devices","pending","reporting","silent","revoked","tunnelsUp","tokens\#
+        ","forwards","openAlarms"]},"HubView":{"type":"object","properties":{"schemaVersion":{"typ\#
+        e":"integer","minimum":1},"version":{"type":"string"},"started":{"type":"string","format":\#
+        "date-time","description":"RFC 3339, UTC, whole seconds"},"isSetUp":{"type":"boolean"},"pu\#
+        blicKey":{"type":"string","description":"standard base64 of 32 bytes","pattern":"^[A-Za-z0\#
+        -9+/]{42}[AEIMQUYcgkosw048]=$"},"endpoint":{"type":"string"},"addresses":{"type":"array","\#
+        items":{"type":"string"}},"interface":{"type":"string"},"protection":{"type":"string","des\#
+        cription":"how its secrets are kept"},"pin":{"type":["string","null"],"description":"sha25\#
+        6//\u2026, for devices"},"storageProblem":{"type":["string","null"],"description":"absent:\#
+         what devices report is on disk"},"keeperProblem":{"type":["string","null"],"description":\#
+        "absent: peers and forwards are applied"},"keeperApplied":{"type":["string","null"],"forma\#
+        t":"date-time","description":"RFC 3339, UTC, whole seconds"}},"description":"The hub itsel\#
+        f.","required":["schemaVersion","version","started","isSetUp","publicKey","endpoint","addr\#
+        esses","interface","protection"]},"OperatorRequest":{"type":"object","properties":{"name":\#
+        {"type":"string","pattern":"^[A-Za-z0-9_.-]{1,64}$"},"password":{"type":"string","format":\#
+        "password","minLength":12,"maxLength":1024}},"required":["name","password"]},"OperatorView\#
+        ":{"type":"object","properties":{"name":{"type":"string","pattern":"^[A-Za-z0-9_.-]{1,64}$\#
+        "},"created":{"type":"string","format":"date-time","description":"RFC 3339, UTC, whole sec\#
+        onds"}},"required":["name","created"]},"BackupRequest":{"type":"object","properties":{"pas\#
+        sphrase":{"type":"string","format":"password","minLength":12,"maxLength":1024}},"required"\#
+        :["passphrase"]},"Settings":{"type":"object","properties":{},"description":"All settings b\#
+        y name, as text; empty: not set.","additionalProperties":{"type":"string"}},"TokenPage":{"\#
+        type":"object","properties":{"items":{"type":"array","items":{"$ref":"#/components/schemas\#
+        /TokenView"}},"total":{"type":"integer","minimum":0},"offset":{"type":"integer","minimum":\#
+        0}},"description":"A part of a list; `total` counts all that the question fits.","required\#
+        ":["items","total","offset"]},"DevicePage":{"type":"object","properties":{"items":{"type":\#
+        "array","items":{"$ref":"#/components/schemas/DeviceView"}},"total":{"type":"integer","min\#
+        imum":0},"offset":{"type":"integer","minimum":0}},"description":"A part of a list; `total`\#
+         counts all that the question fits.","required":["items","total","offset"]},"ForwardPage":\#
+        {"type":"object","properties":{"items":{"type":"array","items":{"$ref":"#/components/schem\#
+        as/ForwardView"}},"total":{"type":"integer","minimum":0},"offset":{"type":"integer","minim\#
+        um":0}},"description":"A part of a list; `total` counts all that the question fits.","requ\#
+        ired":["items","total","offset"]},"AlarmPage":{"type":"object","properties":{"items":{"typ\#
+        e":"array","items":{"$ref":"#/components/schemas/AlarmView"}},"total":{"type":"integer","m\#
+        inimum":0},"offset":{"type":"integer","minimum":0}},"description":"A part of a list; `tota\#
+        l` counts all that the question fits.","required":["items","total","offset"]},"LogPage":{"\#
+        type":"object","properties":{"items":{"type":"array","items":{"$ref":"#/components/schemas\#
+        /LogView"}},"total":{"type":"integer","minimum":0},"offset":{"type":"integer","minimum":0}\#
+        },"description":"A part of a list; `total` counts all that the question fits.","required":\#
+        ["items","total","offset"]},"OperatorPage":{"type":"object","properties":{"items":{"type":\#
+        "array","items":{"$ref":"#/components/schemas/OperatorView"}},"total":{"type":"integer","m\#
+        inimum":0},"offset":{"type":"integer","minimum":0}},"description":"A part of a list; `tota\#
+        l` counts all that the question fits.","required":["items","total","offset"]}}}}
         """#
 }

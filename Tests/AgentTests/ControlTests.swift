@@ -168,6 +168,45 @@ import Testing
         try bench.toHeartbeat()
     }
 
+    private func reset(_ id: String?) -> AgentEvent {
+        var order = news(first)
+        order.command = .reset
+        order.commandId = id
+        return .answered(order)
+    }
+
+    @Test func a_reset_that_comes_again_is_done_once_and_told() throws {
+        var bench = Bench.running()
+        try bench.toHeartbeat()
+        #expect(bench.tell(reset("a")).contains(.resetHandshake))
+        #expect(!bench.tell(reset("a")).contains(.resetHandshake), "it is under way")
+        #expect(bench.state.doneCommand == "")
+        bench.tell(.handshakeReset)
+        #expect(bench.state.doneCommand == "a")
+        #expect(!bench.tell(reset("a")).contains(.resetHandshake), "the hub has not heard of it")
+        #expect(bench.tell(reset("b")).contains(.resetHandshake))
+    }
+
+    @Test func a_reset_that_failed_is_done_when_it_comes_again() throws {
+        var bench = Bench.running()
+        try bench.toHeartbeat()
+        bench.tell(reset("a"))
+        bench.tell(.handshakeNotReset(reason: "the keeper is busy"))
+        #expect(bench.state.doneCommand == "")
+        bench.tell(.applied(first, .current))
+        #expect(bench.tell(reset("a")).contains(.resetHandshake))
+    }
+
+    @Test func a_reset_of_a_hub_that_gives_no_ids_is_done_each_time() throws {
+        var bench = Bench.running()
+        try bench.toHeartbeat()
+        for _ in 0..<2 {
+            #expect(bench.tell(reset(nil)).contains(.resetHandshake))
+            bench.tell(.handshakeReset)
+        }
+        #expect(bench.state.doneCommand == "")
+    }
+
     @Test func leaving_forgets_everything_but_goes_on() {
         var bench = Bench.running()
         bench.tell(.unenrolled)

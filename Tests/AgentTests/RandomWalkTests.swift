@@ -14,7 +14,7 @@ import Testing
     private func event(_ bench: inout Bench, _ random: inout SplitMix) -> AgentEvent {
         let revision = Self.revisions.randomElement(using: &random)!
         let key: KeyChoice = Int.random(in: 0...3, using: &random) == 0 ? .next : .current
-        switch Int.random(in: 0..<17, using: &random) {
+        switch Int.random(in: 0..<20, using: &random) {
         case 0: return .loaded(loaded(Bool.random(using: &random) ? revision : nil))
         case 1: return .loadFailed(code: "sealed", reason: "cannot unseal")
         case 2: return .applied(revision, key)
@@ -25,6 +25,7 @@ import Testing
                 revision, offer: Bool.random(using: &random), same: Bool.random(using: &random))
             let commands: [HeartbeatNews.Command?] = [nil, nil, nil, .reset, .rotateKey]
             news.command = commands.randomElement(using: &random)!
+            news.commandId = ["a", "b", nil].randomElement(using: &random)!
             return .answered(news)
         case 8, 9: return .refused(fault(Self.kinds.randomElement(using: &random)!))
         case 10: return .keyAccepted
@@ -37,6 +38,9 @@ import Testing
                 handshake: bench.now.wallSeconds - Int64.random(in: 0...300, using: &random),
                 received: .random(in: 0...9, using: &random),
                 sent: .random(in: 0...9, using: &random))
+        case 16: return .keyInUseNotTold(away)
+        case 17: return .handshakeReset
+        case 18: return .handshakeNotReset(reason: "no keeper")
         default: return .due
         }
     }

@@ -257,15 +257,87 @@ struct HeartbeatTests {
         #expect(try test.alarms().map(\.kind) == ["tunnel_down"])
     }
 
-    @Test func commandsComeOnceAndAreSaid() throws {
+    /// An answer may be lost on its way.
+    @Test func aResetComesUntilTheDeviceHasDoneIt() throws {
         let test = try TestHub()
         let device = try test.enrol()
-        for (name, command) in [("reset", DeviceCommand.reset), ("rotate", .rotateKey)] {
-            #expect(test.operate("POST", "/devices/\(device.id)/\(name)").status == 204)
-            let answer = try test.heartbeat(device).decoded(HeartbeatAnswer.self)
-            #expect(answer.command == command)
-            #expect(try test.heartbeat(device).decoded(HeartbeatAnswer.self).command == nil)
+        var former = ""
+        for _ in 0..<2 {
+            #expect(test.operate("POST", "/devices/\(device.id)/reset").status == 204)
+            var ids: Set<String?> = []
+            for _ in 0..<3 {
+                let answer = try test.heartbeat(device) { $0.commandId = former }
+                    .decoded(HeartbeatAnswer.self)
+                #expect(answer.command == .reset)
+                ids.insert(answer.commandId)
+            }
+            #expect(ids.count == 1)
+            #expect(try test.view(device.id).command == "reset")
+            let id = try #require(ids.first ?? nil)
+            #expect(id != former)
+            for _ in 0..<2 {
+                let answer = try test.heartbeat(device) { $0.commandId = id }
+                    .decoded(HeartbeatAnswer.self)
+                #expect(answer.command == nil)
+                #expect(answer.commandId == nil)
+            }
+            #expect(try test.view(device.id).command == nil)
+            former = id
         }
+        let said = try test.operate("GET", "/logs").decoded(Page<LogView>.self).items
+        #expect(said.filter { $0.message.hasSuffix("was told: reset") }.count == 2)
+        try test.expectStored()
+    }
+
+    @Test func aRotationComesUntilTheDeviceOffersItsKey() throws {
+        let test = try TestHub()
+        let device = try test.enrol()
+        #expect(test.operate("POST", "/devices/\(device.id)/rotate").status == 204)
+        for _ in 0..<2 {
+            #expect(
+                try test.heartbeat(device).decoded(HeartbeatAnswer.self).command == .rotateKey)
+        }
+        let offer = RotateRequest(publicKey: SecretKey.generate().publicKey.base64)
+        #expect(
+            test.send("POST", "/api/v1/device/rotate", offer, bearer: device.token).status == 200)
+        #expect(try test.heartbeat(device).decoded(HeartbeatAnswer.self).command == nil)
+        try test.expectStored()
+    }
+
+    @Test func aReprovisionComesWithAFreshTokenUntilOneIsUsed() throws {
+        let test = try TestHub()
+        let device = try test.enrol()
+        #expect(test.operate("POST", "/devices/\(device.id)/reprovision").status == 204)
+        var tokens: [String] = []
+        for _ in 0..<3 {
+            let answer = try test.heartbeat(device).decoded(HeartbeatAnswer.self)
+            guard case .reprovision(let token) = answer.command else {
+                Issue.record("no token")
+                return
+            }
+            tokens.append(token.exposed)
+        }
+        #expect(Set(tokens).count == 3)
+        #expect(test.hub.withCore { $0.model.tokens.count } == 2)
+        #expect(test.provision(tokens[0], hwid: hwid(1)).code == "token_refused")
+        #expect(test.provision(tokens[2], hwid: hwid(1)).status == 200)
+        #expect(test.hub.withCore { $0.model.devices[device.id]?.command } == nil)
+        try test.expectStored()
+    }
+
+    /// It would reset with each of its heartbeats.
+    @Test func anAgentThatDoesNotTellGetsAResetOnce() throws {
+        let test = try TestHub()
+        let device = try test.enrol()
+        #expect(test.operate("POST", "/devices/\(device.id)/reset").status == 204)
+        #expect(try test.heartbeat(device).decoded(HeartbeatAnswer.self).command == .reset)
+        #expect(try test.heartbeat(device).decoded(HeartbeatAnswer.self).command == nil)
+        try test.expectStored()
+    }
+
+    @Test func commandsAreSaid() throws {
+        let test = try TestHub()
+        let device = try test.enrol()
         #expect(test.operate("POST", "/devices/\(device.id)/reprovision").status == 204)
         let answer = try test.heartbeat(device).decoded(HeartbeatAnswer.self)
         guard case .reprovision(let token) = answer.command else {
