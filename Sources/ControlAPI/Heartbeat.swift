@@ -22,6 +22,8 @@ public struct HeartbeatRequest: Codable, Equatable, Sendable {
     /// One up with each heartbeat of the session, from 1.
     public var sequence: UInt64
     public var agentVersion: String
+    /// nil: 1.
+    public var protocolVersion: Int? = ProtocolVersion.current
     /// Seconds since the agent started.
     public var uptimeSeconds: UInt64
     public var state: DeviceState

@@ -16,6 +16,8 @@ public struct ProvisionRequest: Codable, Equatable, Sendable {
     /// Such as `linux/amd64`.
     public var platform: String?
     public var agentVersion: String?
+    /// nil: 1.
+    public var protocolVersion: Int? = ProtocolVersion.current
 
     public init(
         token: SecretText, hwid: String, publicKey: String? = nil, name: String? = nil,

@@ -42,6 +42,15 @@ extension HubCore {
             throw Refusal(
                 .badRequest, "deviceId is not that of the token's device", deviceId: device.id)
         }
+        do throws(Refusal) {
+            try requireProtocol(
+                request.protocolVersion, of: request.agentVersion, device: device.id)
+        } catch {
+            // It is not silent, and the operator sees why it has nothing new.
+            live[device.id, default: LiveDevice()].refused(error, at: now)
+            unwritten.insert(device.id)
+            throw error
+        }
         guard 1...64 ~= request.sessionId.utf8.count else {
             throw Refusal(.badRequest, "sessionId has 1 to 64 bytes", deviceId: device.id)
         }
@@ -134,6 +143,11 @@ extension HubCore {
 }
 
 extension LiveDevice {
+    mutating func refused(_ refusal: Refusal, at now: Milliseconds) {
+        seen = now
+        problems = refusal.problem.code.map { [$0] } ?? []
+    }
+
     mutating func take(_ request: HeartbeatRequest, at now: Milliseconds) {
         seen = now
         state = request.state

@@ -62,6 +62,8 @@ struct HubCore: ~Copyable {
     var deviceWrites = TokenBuckets(burst: 32, rate: 1.0 / 30)
     var effects = Effects()
     var keeper = KeeperReport()
+    /// Devices that speak less are told to upgrade.
+    var oldestProtocol = ProtocolVersion.oldest
     var ownPorts = OwnPorts()
     /// One up with every change that concerns the configuration of all devices.
     private(set) var generation: UInt64 = 1
@@ -113,6 +115,18 @@ struct HubCore: ~Copyable {
         throw Refusal(
             .tooManyRequests, "the device asks for too many changes", deviceId: device,
             retryAfter: seconds)
+    }
+
+    /// A device that speaks less than this hub does would misunderstand it. Its tunnel goes on.
+    func requireProtocol(
+        _ version: Int?, of agent: String?, device: String? = nil
+    ) throws(Refusal) {
+        let version = version ?? 1
+        guard version < oldestProtocol else { return }
+        throw Refusal(
+            .upgradeRequired,
+            "the agent \(visible(agent ?? "", limit: 64)) speaks version \(version) of the interface, "
+                + "this hub \(oldestProtocol) and later", deviceId: device)
     }
 
     private func previous(_ change: Change) -> Device? {

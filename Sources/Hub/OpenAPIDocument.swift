@@ -24,471 +24,478 @@ enum OpenAPIDocument {
         mponents/responses/UnsupportedMediaType"},"429":{"$ref":"#/components/responses/TooManyReq\#
         uests"},"default":{"$ref":"#/components/responses/Problem"},"403":{"description":"token_re\#
         fused: the token is unknown or used up","content":{"application/problem+json":{"schema":{"\#
-        $ref":"#/components/schemas/Problem"}}}}},"security":[]}},"/api/v1/heartbeat":{"post":{"op\#
-        erationId":"heartbeat","tags":["device"],"summary":"Report, and hear what changed","reques\#
-        tBody":{"required":true,"content":{"application/json":{"schema":{"$ref":"#/components/sche\#
-        mas/HeartbeatRequest"}}}},"responses":{"200":{"description":"Done","content":{"application\#
-        /json":{"schema":{"$ref":"#/components/schemas/HeartbeatAnswer"}}}},"400":{"$ref":"#/compo\#
-        nents/responses/BadRequest"},"401":{"$ref":"#/components/responses/Unauthorized"},"404":{"\#
-        $ref":"#/components/responses/NotFound"},"409":{"$ref":"#/components/responses/Conflict"},\#
-        "410":{"$ref":"#/components/responses/Revoked"},"415":{"$ref":"#/components/responses/Unsu\#
-        pportedMediaType"},"429":{"$ref":"#/components/responses/TooManyRequests"},"default":{"$re\#
-        f":"#/components/responses/Problem"}},"security":[{"device":[]}]}},"/api/v1/device/rotate"\#
-        :{"post":{"operationId":"rotate","tags":["device"],"summary":"Offer the device's next key"\#
-        ,"requestBody":{"required":true,"content":{"application/json":{"schema":{"$ref":"#/compone\#
-        nts/schemas/RotateRequest"}}}},"responses":{"200":{"description":"Done","content":{"applic\#
-        ation/json":{"schema":{"$ref":"#/components/schemas/EmptyAnswer"}}}},"400":{"$ref":"#/comp\#
-        onents/responses/BadRequest"},"401":{"$ref":"#/components/responses/Unauthorized"},"404":{\#
-        "$ref":"#/components/responses/NotFound"},"409":{"$ref":"#/components/responses/Conflict"}\#
-        ,"410":{"$ref":"#/components/responses/Revoked"},"415":{"$ref":"#/components/responses/Uns\#
-        upportedMediaType"},"429":{"$ref":"#/components/responses/TooManyRequests"},"default":{"$r\#
-        ef":"#/components/responses/Problem"}},"security":[{"device":[]}]}},"/api/v1/device/token"\#
-        :{"post":{"operationId":"renewToken","tags":["device"],"summary":"Renew the device's token\#
-        ","responses":{"200":{"description":"Done","content":{"application/json":{"schema":{"$ref"\#
-        :"#/components/schemas/TokenAnswer"}}}},"401":{"$ref":"#/components/responses/Unauthorized\#
-        "},"404":{"$ref":"#/components/responses/NotFound"},"410":{"$ref":"#/components/responses/\#
-        Revoked"},"429":{"$ref":"#/components/responses/TooManyRequests"},"default":{"$ref":"#/com\#
-        ponents/responses/Problem"}},"security":[{"device":[]}]}},"/api/v1/device/events":{"get":{\#
-        "operationId":"deviceEvents","tags":["device"],"summary":"Be woken: config, forwards, comm\#
-        and","responses":{"200":{"description":"Server-sent events","content":{"text/event-stream"\#
-        :{"schema":{"type":"string"}}}},"401":{"$ref":"#/components/responses/Unauthorized"},"404"\#
-        :{"$ref":"#/components/responses/NotFound"},"410":{"$ref":"#/components/responses/Revoked"\#
-        },"429":{"$ref":"#/components/responses/TooManyRequests"},"default":{"$ref":"#/components/\#
-        responses/Problem"}},"security":[{"device":[]}]}},"/api/v1/unenroll":{"post":{"operationId\#
-        ":"unenroll","tags":["device"],"summary":"Leave","responses":{"204":{"description":"Done"}\#
-        ,"401":{"$ref":"#/components/responses/Unauthorized"},"404":{"$ref":"#/components/response\#
-        s/NotFound"},"410":{"$ref":"#/components/responses/Revoked"},"429":{"$ref":"#/components/r\#
-        esponses/TooManyRequests"},"default":{"$ref":"#/components/responses/Problem"}},"security"\#
-        :[{"device":[]}]}},"/api/v1/admin/login":{"post":{"operationId":"logIn","tags":["session"]\#
-        ,"summary":"Log in; twelve hours","requestBody":{"required":true,"content":{"application/j\#
-        son":{"schema":{"$ref":"#/components/schemas/LoginRequest"}}}},"responses":{"200":{"descri\#
-        ption":"Done","content":{"application/json":{"schema":{"$ref":"#/components/schemas/LoginA\#
-        nswer"}}}},"400":{"$ref":"#/components/responses/BadRequest"},"401":{"$ref":"#/components/\#
-        responses/Unauthorized"},"415":{"$ref":"#/components/responses/UnsupportedMediaType"},"429\#
-        ":{"$ref":"#/components/responses/TooManyRequests"},"default":{"$ref":"#/components/respon\#
-        ses/Problem"}},"security":[]}},"/api/v1/admin/logout":{"post":{"operationId":"logOut","tag\#
-        s":["session"],"summary":"Log out","responses":{"204":{"description":"Done"},"401":{"$ref"\#
-        :"#/components/responses/Unauthorized"},"default":{"$ref":"#/components/responses/Problem"\#
-        }},"security":[{"operator":[]}]}},"/api/v1/admin/tokens":{"get":{"operationId":"listTokens\#
-        ","tags":["tokens"],"summary":"Enrolment tokens","parameters":[{"name":"offset","in":"quer\#
-        y","schema":{"type":"integer","minimum":0,"maximum":1000000,"default":0}},{"name":"limit",\#
-        "in":"query","schema":{"type":"integer","minimum":1,"maximum":500,"default":100}}],"respon\#
-        ses":{"200":{"description":"Done","content":{"application/json":{"schema":{"$ref":"#/compo\#
-        nents/schemas/TokenPage"}}}},"400":{"$ref":"#/components/responses/BadRequest"},"401":{"$r\#
-        ef":"#/components/responses/Unauthorized"},"default":{"$ref":"#/components/responses/Probl\#
-        em"}},"security":[{"operator":[]}]},"post":{"operationId":"makeToken","tags":["tokens"],"s\#
-        ummary":"Make an enrolment token","requestBody":{"required":true,"content":{"application/j\#
-        son":{"schema":{"$ref":"#/components/schemas/TokenRequest"}}}},"responses":{"201":{"descri\#
-        ption":"Made; the only answer that shows it","content":{"application/json":{"schema":{"$re\#
-        f":"#/components/schemas/TokenView"}}}},"400":{"$ref":"#/components/responses/BadRequest"}\#
-        ,"401":{"$ref":"#/components/responses/Unauthorized"},"404":{"$ref":"#/components/response\#
-        s/NotFound"},"409":{"$ref":"#/components/responses/Conflict"},"415":{"$ref":"#/components/\#
-        responses/UnsupportedMediaType"},"default":{"$ref":"#/components/responses/Problem"}},"sec\#
-        urity":[{"operator":[]}]}},"/api/v1/admin/tokens/{id}":{"delete":{"operationId":"revokeTok\#
-        en","tags":["tokens"],"summary":"Revoke an enrolment token","parameters":[{"name":"id","in\#
-        ":"path","required":true,"schema":{"type":"string","minLength":1}}],"responses":{"204":{"d\#
-        escription":"Done"},"401":{"$ref":"#/components/responses/Unauthorized"},"404":{"$ref":"#/\#
-        components/responses/NotFound"},"default":{"$ref":"#/components/responses/Problem"}},"secu\#
-        rity":[{"operator":[]}]}},"/api/v1/admin/devices":{"get":{"operationId":"listDevices","tag\#
-        s":["devices"],"summary":"Devices by name","parameters":[{"name":"search","in":"query","sc\#
-        hema":{"type":"string"}},{"name":"control","in":"query","schema":{"type":"string","enum":[\#
-        "pending","reporting","silent","revoked"]}},{"name":"offset","in":"query","schema":{"type"\#
-        :"integer","minimum":0,"maximum":1000000,"default":0}},{"name":"limit","in":"query","schem\#
-        a":{"type":"integer","minimum":1,"maximum":500,"default":50}}],"responses":{"200":{"descri\#
-        ption":"Done","content":{"application/json":{"schema":{"$ref":"#/components/schemas/Device\#
-        Page"}}}},"400":{"$ref":"#/components/responses/BadRequest"},"401":{"$ref":"#/components/r\#
-        esponses/Unauthorized"},"default":{"$ref":"#/components/responses/Problem"}},"security":[{\#
-        "operator":[]}]}},"/api/v1/admin/devices/{id}":{"get":{"operationId":"showDevice","tags":[\#
-        "devices"],"summary":"One device","parameters":[{"name":"id","in":"path","required":true,"\#
-        schema":{"type":"string","minLength":1}}],"responses":{"200":{"description":"Done","conten\#
-        t":{"application/json":{"schema":{"$ref":"#/components/schemas/DeviceView"}}}},"401":{"$re\#
-        f":"#/components/responses/Unauthorized"},"404":{"$ref":"#/components/responses/NotFound"}\#
-        ,"default":{"$ref":"#/components/responses/Problem"}},"security":[{"operator":[]}]},"patch\#
-        ":{"operationId":"patchDevice","tags":["devices"],"summary":"Change a device","parameters"\#
-        :[{"name":"id","in":"path","required":true,"schema":{"type":"string","minLength":1}}],"req\#
-        uestBody":{"required":true,"content":{"application/json":{"schema":{"$ref":"#/components/s\#
-        chemas/DevicePatchRequest"}}}},"responses":{"200":{"description":"Done","content":{"applic\#
-        ation/json":{"schema":{"$ref":"#/components/schemas/DeviceView"}}}},"400":{"$ref":"#/compo\#
-        nents/responses/BadRequest"},"401":{"$ref":"#/components/responses/Unauthorized"},"404":{"\#
-        $ref":"#/components/responses/NotFound"},"409":{"$ref":"#/components/responses/Conflict"},\#
-        "415":{"$ref":"#/components/responses/UnsupportedMediaType"},"default":{"$ref":"#/componen\#
-        ts/responses/Problem"}},"security":[{"operator":[]}]},"delete":{"operationId":"forgetDevic\#
-        e","tags":["devices"],"summary":"Forget a revoked device","parameters":[{"name":"id","in":\#
-        "path","required":true,"schema":{"type":"string","minLength":1}}],"responses":{"204":{"des\#
-        cription":"Done"},"401":{"$ref":"#/components/responses/Unauthorized"},"404":{"$ref":"#/co\#
-        mponents/responses/NotFound"},"409":{"$ref":"#/components/responses/Conflict"},"default":{\#
-        "$ref":"#/components/responses/Problem"}},"security":[{"operator":[]}]}},"/api/v1/admin/de\#
-        vices/{id}/config":{"get":{"operationId":"showDeviceConfig","tags":["devices"],"summary":"\#
-        The configuration it should have, without its private key","parameters":[{"name":"id","in"\#
-        :"path","required":true,"schema":{"type":"string","minLength":1}}],"responses":{"200":{"de\#
-        scription":"Done","content":{"application/json":{"schema":{"$ref":"#/components/schemas/Wi\#
-        reGuardConfig"}}}},"401":{"$ref":"#/components/responses/Unauthorized"},"404":{"$ref":"#/c\#
-        omponents/responses/NotFound"},"409":{"$ref":"#/components/responses/Conflict"},"default":\#
-        {"$ref":"#/components/responses/Problem"}},"security":[{"operator":[]}]}},"/api/v1/admin/d\#
-        evices/{id}/revoke":{"post":{"operationId":"revokeDevice","tags":["devices"],"summary":"Re\#
-        voke a device","parameters":[{"name":"id","in":"path","required":true,"schema":{"type":"st\#
-        ring","minLength":1}}],"responses":{"204":{"description":"Done"},"401":{"$ref":"#/componen\#
-        ts/responses/Unauthorized"},"404":{"$ref":"#/components/responses/NotFound"},"default":{"$\#
-        ref":"#/components/responses/Problem"}},"security":[{"operator":[]}]}},"/api/v1/admin/devi\#
-        ces/{id}/reset":{"post":{"operationId":"resetDevice","tags":["devices"],"summary":"New han\#
-        dshake with the hub, at its next heartbeat","parameters":[{"name":"id","in":"path","requir\#
-        ed":true,"schema":{"type":"string","minLength":1}}],"responses":{"204":{"description":"Don\#
-        e"},"401":{"$ref":"#/components/responses/Unauthorized"},"404":{"$ref":"#/components/respo\#
-        nses/NotFound"},"409":{"$ref":"#/components/responses/Conflict"},"default":{"$ref":"#/comp\#
-        onents/responses/Problem"}},"security":[{"operator":[]}]}},"/api/v1/admin/devices/{id}/rep\#
-        rovision":{"post":{"operationId":"reprovisionDevice","tags":["devices"],"summary":"Enrol a\#
-        gain, with a fresh token, at its next heartbeat","parameters":[{"name":"id","in":"path","r\#
+        $ref":"#/components/schemas/Problem"}}}},"426":{"$ref":"#/components/responses/UpgradeRequ\#
+        ired"}},"security":[]}},"/api/v1/heartbeat":{"post":{"operationId":"heartbeat","tags":["de\#
+        vice"],"summary":"Report, and hear what changed","requestBody":{"required":true,"content":\#
+        {"application/json":{"schema":{"$ref":"#/components/schemas/HeartbeatRequest"}}}},"respons\#
+        es":{"200":{"description":"Done","content":{"application/json":{"schema":{"$ref":"#/compon\#
+        ents/schemas/HeartbeatAnswer"}}}},"400":{"$ref":"#/components/responses/BadRequest"},"401"\#
+        :{"$ref":"#/components/responses/Unauthorized"},"404":{"$ref":"#/components/responses/NotF\#
+        ound"},"409":{"$ref":"#/components/responses/Conflict"},"410":{"$ref":"#/components/respon\#
+        ses/Revoked"},"415":{"$ref":"#/components/responses/UnsupportedMediaType"},"429":{"$ref":"\#
+        #/components/responses/TooManyRequests"},"default":{"$ref":"#/components/responses/Problem\#
+        "},"426":{"$ref":"#/components/responses/UpgradeRequired"}},"security":[{"device":[]}]}},"\#
+        /api/v1/device/rotate":{"post":{"operationId":"rotate","tags":["device"],"summary":"Offer \#
+        the device's next key","requestBody":{"required":true,"content":{"application/json":{"sche\#
+        ma":{"$ref":"#/components/schemas/RotateRequest"}}}},"responses":{"200":{"description":"Do\#
+        ne","content":{"application/json":{"schema":{"$ref":"#/components/schemas/EmptyAnswer"}}}}\#
+        ,"400":{"$ref":"#/components/responses/BadRequest"},"401":{"$ref":"#/components/responses/\#
+        Unauthorized"},"404":{"$ref":"#/components/responses/NotFound"},"409":{"$ref":"#/component\#
+        s/responses/Conflict"},"410":{"$ref":"#/components/responses/Revoked"},"415":{"$ref":"#/co\#
+        mponents/responses/UnsupportedMediaType"},"429":{"$ref":"#/components/responses/TooManyReq\#
+        uests"},"default":{"$ref":"#/components/responses/Problem"}},"security":[{"device":[]}]}},\#
+        "/api/v1/device/token":{"post":{"operationId":"renewToken","tags":["device"],"summary":"Re\#
+        new the device's token","responses":{"200":{"description":"Done","content":{"application/j\#
+        son":{"schema":{"$ref":"#/components/schemas/TokenAnswer"}}}},"401":{"$ref":"#/components/\#
+        responses/Unauthorized"},"404":{"$ref":"#/components/responses/NotFound"},"410":{"$ref":"#\#
+        /components/responses/Revoked"},"429":{"$ref":"#/components/responses/TooManyRequests"},"d\#
+        efault":{"$ref":"#/components/responses/Problem"}},"security":[{"device":[]}]}},"/api/v1/d\#
+        evice/events":{"get":{"operationId":"deviceEvents","tags":["device"],"summary":"Be woken: \#
+        config, forwards, command","responses":{"200":{"description":"Server-sent events","content\#
+        ":{"text/event-stream":{"schema":{"type":"string"}}}},"401":{"$ref":"#/components/response\#
+        s/Unauthorized"},"404":{"$ref":"#/components/responses/NotFound"},"410":{"$ref":"#/compone\#
+        nts/responses/Revoked"},"429":{"$ref":"#/components/responses/TooManyRequests"},"default":\#
+        {"$ref":"#/components/responses/Problem"}},"security":[{"device":[]}]}},"/api/v1/unenroll"\#
+        :{"post":{"operationId":"unenroll","tags":["device"],"summary":"Leave","responses":{"204":\#
+        {"description":"Done"},"401":{"$ref":"#/components/responses/Unauthorized"},"404":{"$ref":\#
+        "#/components/responses/NotFound"},"410":{"$ref":"#/components/responses/Revoked"},"429":{\#
+        "$ref":"#/components/responses/TooManyRequests"},"default":{"$ref":"#/components/responses\#
+        /Problem"}},"security":[{"device":[]}]}},"/api/v1/admin/login":{"post":{"operationId":"log\#
+        In","tags":["session"],"summary":"Log in; twelve hours","requestBody":{"required":true,"co\#
+        ntent":{"application/json":{"schema":{"$ref":"#/components/schemas/LoginRequest"}}}},"resp\#
+        onses":{"200":{"description":"Done","content":{"application/json":{"schema":{"$ref":"#/com\#
+        ponents/schemas/LoginAnswer"}}}},"400":{"$ref":"#/components/responses/BadRequest"},"401":\#
+        {"$ref":"#/components/responses/Unauthorized"},"415":{"$ref":"#/components/responses/Unsup\#
+        portedMediaType"},"429":{"$ref":"#/components/responses/TooManyRequests"},"default":{"$ref\#
+        ":"#/components/responses/Problem"}},"security":[]}},"/api/v1/admin/logout":{"post":{"oper\#
+        ationId":"logOut","tags":["session"],"summary":"Log out","responses":{"204":{"description"\#
+        :"Done"},"401":{"$ref":"#/components/responses/Unauthorized"},"default":{"$ref":"#/compone\#
+        nts/responses/Problem"}},"security":[{"operator":[]}]}},"/api/v1/admin/tokens":{"get":{"op\#
+        erationId":"listTokens","tags":["tokens"],"summary":"Enrolment tokens","parameters":[{"nam\#
+        e":"offset","in":"query","schema":{"type":"integer","minimum":0,"maximum":1000000,"default\#
+        ":0}},{"name":"limit","in":"query","schema":{"type":"integer","minimum":1,"maximum":500,"d\#
+        efault":100}}],"responses":{"200":{"description":"Done","content":{"application/json":{"sc\#
+        hema":{"$ref":"#/components/schemas/TokenPage"}}}},"400":{"$ref":"#/components/responses/B\#
+        adRequest"},"401":{"$ref":"#/components/responses/Unauthorized"},"default":{"$ref":"#/comp\#
+        onents/responses/Problem"}},"security":[{"operator":[]}]},"post":{"operationId":"makeToken\#
+        ","tags":["tokens"],"summary":"Make an enrolment token","requestBody":{"required":true,"co\#
+        ntent":{"application/json":{"schema":{"$ref":"#/components/schemas/TokenRequest"}}}},"resp\#
+        onses":{"201":{"description":"Made; the only answer that shows it","content":{"application\#
+        /json":{"schema":{"$ref":"#/components/schemas/TokenView"}}}},"400":{"$ref":"#/components/\#
+        responses/BadRequest"},"401":{"$ref":"#/components/responses/Unauthorized"},"404":{"$ref":\#
+        "#/components/responses/NotFound"},"409":{"$ref":"#/components/responses/Conflict"},"415":\#
+        {"$ref":"#/components/responses/UnsupportedMediaType"},"default":{"$ref":"#/components/res\#
+        ponses/Problem"}},"security":[{"operator":[]}]}},"/api/v1/admin/tokens/{id}":{"delete":{"o\#
+        perationId":"revokeToken","tags":["tokens"],"summary":"Revoke an enrolment token","paramet\#
+        ers":[{"name":"id","in":"path","required":true,"schema":{"type":"string","minLength":1}}],\#
+        "responses":{"204":{"description":"Done"},"401":{"$ref":"#/components/responses/Unauthoriz\#
+        ed"},"404":{"$ref":"#/components/responses/NotFound"},"default":{"$ref":"#/components/resp\#
+        onses/Problem"}},"security":[{"operator":[]}]}},"/api/v1/admin/devices":{"get":{"operation\#
+        Id":"listDevices","tags":["devices"],"summary":"Devices by name","parameters":[{"name":"se\#
+        arch","in":"query","schema":{"type":"string"}},{"name":"control","in":"query","schema":{"t\#
+        ype":"string","enum":["pending","reporting","silent","revoked"]}},{"name":"offset","in":"q\#
+        uery","schema":{"type":"integer","minimum":0,"maximum":1000000,"default":0}},{"name":"limi\#
+        t","in":"query","schema":{"type":"integer","minimum":1,"maximum":500,"default":50}}],"resp\#
+        onses":{"200":{"description":"Done","content":{"application/json":{"schema":{"$ref":"#/com\#
+        ponents/schemas/DevicePage"}}}},"400":{"$ref":"#/components/responses/BadRequest"},"401":{\#
+        "$ref":"#/components/responses/Unauthorized"},"default":{"$ref":"#/components/responses/Pr\#
+        oblem"}},"security":[{"operator":[]}]}},"/api/v1/admin/devices/{id}":{"get":{"operationId"\#
+        :"showDevice","tags":["devices"],"summary":"One device","parameters":[{"name":"id","in":"p\#
+        ath","required":true,"schema":{"type":"string","minLength":1}}],"responses":{"200":{"descr\#
+        iption":"Done","content":{"application/json":{"schema":{"$ref":"#/components/schemas/Devic\#
+        eView"}}}},"401":{"$ref":"#/components/responses/Unauthorized"},"404":{"$ref":"#/component\#
+        s/responses/NotFound"},"default":{"$ref":"#/components/responses/Problem"}},"security":[{"\#
+        operator":[]}]},"patch":{"operationId":"patchDevice","tags":["devices"],"summary":"Change \#
+        a device","parameters":[{"name":"id","in":"path","required":true,"schema":{"type":"string"\#
+        ,"minLength":1}}],"requestBody":{"required":true,"content":{"application/json":{"schema":{\#
+        "$ref":"#/components/schemas/DevicePatchRequest"}}}},"responses":{"200":{"description":"Do\#
+        ne","content":{"application/json":{"schema":{"$ref":"#/components/schemas/DeviceView"}}}},\#
+        "400":{"$ref":"#/components/responses/BadRequest"},"401":{"$ref":"#/components/responses/U\#
+        nauthorized"},"404":{"$ref":"#/components/responses/NotFound"},"409":{"$ref":"#/components\#
+        /responses/Conflict"},"415":{"$ref":"#/components/responses/UnsupportedMediaType"},"defaul\#
+        t":{"$ref":"#/components/responses/Problem"}},"security":[{"operator":[]}]},"delete":{"ope\#
+        rationId":"forgetDevice","tags":["devices"],"summary":"Forget a revoked device","parameter\#
+        s":[{"name":"id","in":"path","required":true,"schema":{"type":"string","minLength":1}}],"r\#
+        esponses":{"204":{"description":"Done"},"401":{"$ref":"#/components/responses/Unauthorized\#
+        "},"404":{"$ref":"#/components/responses/NotFound"},"409":{"$ref":"#/components/responses/\#
+        Conflict"},"default":{"$ref":"#/components/responses/Problem"}},"security":[{"operator":[]\#
+        }]}},"/api/v1/admin/devices/{id}/config":{"get":{"operationId":"showDeviceConfig","tags":[\#
+        "devices"],"summary":"The configuration it should have, without its private key","paramete\#
+        rs":[{"name":"id","in":"path","required":true,"schema":{"type":"string","minLength":1}}],"\#
+        responses":{"200":{"description":"Done","content":{"application/json":{"schema":{"$ref":"#\#
+        /components/schemas/WireGuardConfig"}}}},"401":{"$ref":"#/components/responses/Unauthorize\#
+        d"},"404":{"$ref":"#/components/responses/NotFound"},"409":{"$ref":"#/components/responses\#
+        /Conflict"},"default":{"$ref":"#/components/responses/Problem"}},"security":[{"operator":[\#
+        ]}]}},"/api/v1/admin/devices/{id}/revoke":{"post":{"operationId":"revokeDevice","tags":["d\#
+        evices"],"summary":"Revoke a device","parameters":[{"name":"id","in":"path","required":tru\#
+        e,"schema":{"type":"string","minLength":1}}],"responses":{"204":{"description":"Done"},"40\#
+        1":{"$ref":"#/components/responses/Unauthorized"},"404":{"$ref":"#/components/responses/No\#
+        tFound"},"default":{"$ref":"#/components/responses/Problem"}},"security":[{"operator":[]}]\#
+        }},"/api/v1/admin/devices/{id}/reset":{"post":{"operationId":"resetDevice","tags":["device\#
+        s"],"summary":"New handshake with the hub, at its next heartbeat","parameters":[{"name":"i\#
+        d","in":"path","required":true,"schema":{"type":"string","minLength":1}}],"responses":{"20\#
+        4":{"description":"Done"},"401":{"$ref":"#/components/responses/Unauthorized"},"404":{"$re\#
+        f":"#/components/responses/NotFound"},"409":{"$ref":"#/components/responses/Conflict"},"de\#
+        fault":{"$ref":"#/components/responses/Problem"}},"security":[{"operator":[]}]}},"/api/v1/\#
+        admin/devices/{id}/reprovision":{"post":{"operationId":"reprovisionDevice","tags":["device\#
+        s"],"summary":"Enrol again, with a fresh token, at its next heartbeat","parameters":[{"nam\#
+        e":"id","in":"path","required":true,"schema":{"type":"string","minLength":1}}],"responses"\#
+        :{"204":{"description":"Done"},"401":{"$ref":"#/components/responses/Unauthorized"},"404":\#
+        {"$ref":"#/components/responses/NotFound"},"409":{"$ref":"#/components/responses/Conflict"\#
+        },"default":{"$ref":"#/components/responses/Problem"}},"security":[{"operator":[]}]}},"/ap\#
+        i/v1/admin/devices/{id}/rotate":{"post":{"operationId":"rotateDevice","tags":["devices"],"\#
+        summary":"Make a new key, at its next heartbeat","parameters":[{"name":"id","in":"path","r\#
         equired":true,"schema":{"type":"string","minLength":1}}],"responses":{"204":{"description"\#
         :"Done"},"401":{"$ref":"#/components/responses/Unauthorized"},"404":{"$ref":"#/components/\#
         responses/NotFound"},"409":{"$ref":"#/components/responses/Conflict"},"default":{"$ref":"#\#
-        /components/responses/Problem"}},"security":[{"operator":[]}]}},"/api/v1/admin/devices/{id\#
-        }/rotate":{"post":{"operationId":"rotateDevice","tags":["devices"],"summary":"Make a new k\#
-        ey, at its next heartbeat","parameters":[{"name":"id","in":"path","required":true,"schema"\#
-        :{"type":"string","minLength":1}}],"responses":{"204":{"description":"Done"},"401":{"$ref"\#
-        :"#/components/responses/Unauthorized"},"404":{"$ref":"#/components/responses/NotFound"},"\#
-        409":{"$ref":"#/components/responses/Conflict"},"default":{"$ref":"#/components/responses/\#
-        Problem"}},"security":[{"operator":[]}]}},"/api/v1/admin/forwards":{"get":{"operationId":"\#
-        listForwards","tags":["forwards"],"summary":"Port forwards","parameters":[{"name":"deviceI\#
-        d","in":"query","schema":{"type":"string"}},{"name":"offset","in":"query","schema":{"type"\#
-        :"integer","minimum":0,"maximum":1000000,"default":0}},{"name":"limit","in":"query","schem\#
-        a":{"type":"integer","minimum":1,"maximum":500,"default":100}}],"responses":{"200":{"descr\#
-        iption":"Done","content":{"application/json":{"schema":{"$ref":"#/components/schemas/Forwa\#
-        rdPage"}}}},"400":{"$ref":"#/components/responses/BadRequest"},"401":{"$ref":"#/components\#
-        /responses/Unauthorized"},"default":{"$ref":"#/components/responses/Problem"}},"security":\#
-        [{"operator":[]}]},"post":{"operationId":"addForward","tags":["forwards"],"summary":"Add a\#
-         port forward","requestBody":{"required":true,"content":{"application/json":{"schema":{"$r\#
-        ef":"#/components/schemas/ForwardRequest"}}}},"responses":{"201":{"description":"Added","c\#
-        ontent":{"application/json":{"schema":{"$ref":"#/components/schemas/ForwardView"}}}},"400"\#
-        :{"$ref":"#/components/responses/BadRequest"},"401":{"$ref":"#/components/responses/Unauth\#
-        orized"},"404":{"$ref":"#/components/responses/NotFound"},"409":{"$ref":"#/components/resp\#
-        onses/Conflict"},"415":{"$ref":"#/components/responses/UnsupportedMediaType"},"default":{"\#
-        $ref":"#/components/responses/Problem"}},"security":[{"operator":[]}]}},"/api/v1/admin/for\#
-        wards/{id}":{"get":{"operationId":"showForward","tags":["forwards"],"summary":"One port fo\#
-        rward","parameters":[{"name":"id","in":"path","required":true,"schema":{"type":"string","m\#
-        inLength":1}}],"responses":{"200":{"description":"Done","content":{"application/json":{"sc\#
-        hema":{"$ref":"#/components/schemas/ForwardView"}}}},"401":{"$ref":"#/components/responses\#
-        /Unauthorized"},"404":{"$ref":"#/components/responses/NotFound"},"default":{"$ref":"#/comp\#
-        onents/responses/Problem"}},"security":[{"operator":[]}]},"put":{"operationId":"replaceFor\#
-        ward","tags":["forwards"],"summary":"Replace a port forward","parameters":[{"name":"id","i\#
-        n":"path","required":true,"schema":{"type":"string","minLength":1}}],"requestBody":{"requi\#
-        red":true,"content":{"application/json":{"schema":{"$ref":"#/components/schemas/ForwardReq\#
-        uest"}}}},"responses":{"200":{"description":"Done","content":{"application/json":{"schema"\#
-        :{"$ref":"#/components/schemas/ForwardView"}}}},"400":{"$ref":"#/components/responses/BadR\#
-        equest"},"401":{"$ref":"#/components/responses/Unauthorized"},"404":{"$ref":"#/components/\#
-        responses/NotFound"},"409":{"$ref":"#/components/responses/Conflict"},"415":{"$ref":"#/com\#
-        ponents/responses/UnsupportedMediaType"},"default":{"$ref":"#/components/responses/Problem\#
-        "}},"security":[{"operator":[]}]},"delete":{"operationId":"removeForward","tags":["forward\#
-        s"],"summary":"Remove a port forward","parameters":[{"name":"id","in":"path","required":tr\#
-        ue,"schema":{"type":"string","minLength":1}}],"responses":{"204":{"description":"Done"},"4\#
-        01":{"$ref":"#/components/responses/Unauthorized"},"404":{"$ref":"#/components/responses/N\#
-        otFound"},"default":{"$ref":"#/components/responses/Problem"}},"security":[{"operator":[]}\#
-        ]}},"/api/v1/admin/status":{"get":{"operationId":"showStatus","tags":["hub"],"summary":"Th\#
-        e hub itself","responses":{"200":{"description":"Done","content":{"application/json":{"sch\#
-        ema":{"$ref":"#/components/schemas/HubView"}}}},"401":{"$ref":"#/components/responses/Unau\#
-        thorized"},"default":{"$ref":"#/components/responses/Problem"}},"security":[{"operator":[]\#
-        }]}},"/api/v1/admin/counts":{"get":{"operationId":"showCounts","tags":["hub"],"summary":"H\#
-        ow many of what","responses":{"200":{"description":"Done","content":{"application/json":{"\#
-        schema":{"$ref":"#/components/schemas/CountsView"}}}},"401":{"$ref":"#/components/response\#
-        s/Unauthorized"},"default":{"$ref":"#/components/responses/Problem"}},"security":[{"operat\#
-        or":[]}]}},"/api/v1/admin/settings":{"get":{"operationId":"showSettings","tags":["hub"],"s\#
-        ummary":"Settings","responses":{"200":{"description":"Done","content":{"application/json":\#
-        {"schema":{"$ref":"#/components/schemas/Settings"}}}},"401":{"$ref":"#/components/response\#
-        s/Unauthorized"},"default":{"$ref":"#/components/responses/Problem"}},"security":[{"operat\#
-        or":[]}]},"patch":{"operationId":"changeSettings","tags":["hub"],"summary":"Change setting\#
-        s; those that are absent stay","requestBody":{"required":true,"content":{"application/json\#
-        ":{"schema":{"$ref":"#/components/schemas/Settings"}}}},"responses":{"200":{"description":\#
-        "Done","content":{"application/json":{"schema":{"$ref":"#/components/schemas/Settings"}}}}\#
-        ,"400":{"$ref":"#/components/responses/BadRequest"},"401":{"$ref":"#/components/responses/\#
-        Unauthorized"},"409":{"$ref":"#/components/responses/Conflict"},"415":{"$ref":"#/component\#
-        s/responses/UnsupportedMediaType"},"default":{"$ref":"#/components/responses/Problem"}},"s\#
-        ecurity":[{"operator":[]}]}},"/api/v1/admin/alarms":{"get":{"operationId":"listAlarms","ta\#
-        gs":["hub"],"summary":"Alarms, newest first","parameters":[{"name":"state","in":"query","s\#
-        chema":{"type":"string","enum":["open","all"]}},{"name":"offset","in":"query","schema":{"t\#
-        ype":"integer","minimum":0,"maximum":1000000,"default":0}},{"name":"limit","in":"query","s\#
-        chema":{"type":"integer","minimum":1,"maximum":500,"default":100}}],"responses":{"200":{"d\#
-        escription":"Done","content":{"application/json":{"schema":{"$ref":"#/components/schemas/A\#
-        larmPage"}}}},"400":{"$ref":"#/components/responses/BadRequest"},"401":{"$ref":"#/componen\#
-        ts/responses/Unauthorized"},"default":{"$ref":"#/components/responses/Problem"}},"security\#
-        ":[{"operator":[]}]}},"/api/v1/admin/alarms/{id}/acknowledge":{"post":{"operationId":"ackn\#
-        owledgeAlarm","tags":["hub"],"summary":"Acknowledge an alarm","parameters":[{"name":"id","\#
-        in":"path","required":true,"schema":{"type":"string","minLength":1}}],"responses":{"200":{\#
-        "description":"Done","content":{"application/json":{"schema":{"$ref":"#/components/schemas\#
-        /AlarmView"}}}},"401":{"$ref":"#/components/responses/Unauthorized"},"404":{"$ref":"#/comp\#
-        onents/responses/NotFound"},"default":{"$ref":"#/components/responses/Problem"}},"security\#
-        ":[{"operator":[]}]}},"/api/v1/admin/logs":{"get":{"operationId":"listLogs","tags":["hub"]\#
-        ,"summary":"The log, newest first","parameters":[{"name":"limit","in":"query","schema":{"t\#
-        ype":"integer","minimum":1,"maximum":1000,"default":100}},{"name":"before","in":"query","s\#
-        chema":{"type":"integer","minimum":1,"maximum":9007199254740991,"description":"only record\#
-        s with smaller numbers"}},{"name":"deviceId","in":"query","schema":{"type":"string"}}],"re\#
-        sponses":{"200":{"description":"Done","content":{"application/json":{"schema":{"$ref":"#/c\#
-        omponents/schemas/LogPage"}}}},"400":{"$ref":"#/components/responses/BadRequest"},"401":{"\#
-        $ref":"#/components/responses/Unauthorized"},"default":{"$ref":"#/components/responses/Pro\#
-        blem"}},"security":[{"operator":[]}]}},"/api/v1/admin/events":{"get":{"operationId":"opera\#
-        torEvents","tags":["hub"],"summary":"Hear what changes","responses":{"200":{"description":\#
-        "Server-sent events","content":{"text/event-stream":{"schema":{"type":"string"}}}},"401":{\#
-        "$ref":"#/components/responses/Unauthorized"},"default":{"$ref":"#/components/responses/Pr\#
-        oblem"}},"security":[{"operator":[]}]}},"/api/v1/admin/operators":{"get":{"operationId":"l\#
-        istOperators","tags":["operators"],"summary":"Who may log in","parameters":[{"name":"offse\#
-        t","in":"query","schema":{"type":"integer","minimum":0,"maximum":1000000,"default":0}},{"n\#
-        ame":"limit","in":"query","schema":{"type":"integer","minimum":1,"maximum":500,"default":1\#
-        00}}],"responses":{"200":{"description":"Done","content":{"application/json":{"schema":{"$\#
-        ref":"#/components/schemas/OperatorPage"}}}},"400":{"$ref":"#/components/responses/BadRequ\#
-        est"},"401":{"$ref":"#/components/responses/Unauthorized"},"default":{"$ref":"#/components\#
-        /responses/Problem"}},"security":[{"operator":[]}]},"post":{"operationId":"setOperator","t\#
-        ags":["operators"],"summary":"Add an operator, or set another password","requestBody":{"re\#
-        quired":true,"content":{"application/json":{"schema":{"$ref":"#/components/schemas/Operato\#
-        rRequest"}}}},"responses":{"201":{"description":"Set","content":{"application/json":{"sche\#
-        ma":{"$ref":"#/components/schemas/OperatorView"}}}},"400":{"$ref":"#/components/responses/\#
-        BadRequest"},"401":{"$ref":"#/components/responses/Unauthorized"},"415":{"$ref":"#/compone\#
-        nts/responses/UnsupportedMediaType"},"default":{"$ref":"#/components/responses/Problem"}},\#
-        "security":[{"operator":[]}]}},"/api/v1/admin/operators/{name}":{"delete":{"operationId":"\#
-        removeOperator","tags":["operators"],"summary":"Remove an operator; its sessions end","par\#
-        ameters":[{"name":"name","in":"path","required":true,"schema":{"type":"string","minLength"\#
-        :1}}],"responses":{"204":{"description":"Done"},"401":{"$ref":"#/components/responses/Unau\#
-        thorized"},"404":{"$ref":"#/components/responses/NotFound"},"default":{"$ref":"#/component\#
-        s/responses/Problem"}},"security":[{"operator":[]}]}},"/api/v1/admin/backup":{"post":{"ope\#
-        rationId":"backUp","tags":["hub"],"summary":"Everything, sealed under a passphrase; on the\#
-         hub's machine only","requestBody":{"required":true,"content":{"application/json":{"schema\#
-        ":{"$ref":"#/components/schemas/BackupRequest"}}}},"responses":{"200":{"description":"The \#
-        backup","content":{"application/octet-stream":{"schema":{}}}},"400":{"$ref":"#/components/\#
-        responses/BadRequest"},"401":{"$ref":"#/components/responses/Unauthorized"},"415":{"$ref":\#
-        "#/components/responses/UnsupportedMediaType"},"default":{"$ref":"#/components/responses/P\#
-        roblem"},"403":{"description":"forbidden: not over the network","content":{"application/pr\#
-        oblem+json":{"schema":{"$ref":"#/components/schemas/Problem"}}}}},"security":[{"operator":\#
-        []}]}}},"components":{"securitySchemes":{"device":{"type":"http","scheme":"bearer","descri\#
-        ption":"a deviceToken"},"operator":{"type":"http","scheme":"bearer","description":"a sessi\#
-        on of login; the unix socket needs none"}},"responses":{"BadRequest":{"description":"bad_r\#
-        equest: the request is malformed","content":{"application/problem+json":{"schema":{"$ref":\#
-        "#/components/schemas/Problem"}}}},"Unauthorized":{"description":"auth_expired: the creden\#
-        tial is not valid","content":{"application/problem+json":{"schema":{"$ref":"#/components/s\#
-        chemas/Problem"}}},"headers":{"WWW-Authenticate":{"schema":{"type":"string"}}}},"NotFound"\#
-        :{"description":"not_found, or unknown_device on a device's call","content":{"application/\#
-        problem+json":{"schema":{"$ref":"#/components/schemas/Problem"}}}},"Conflict":{"descriptio\#
-        n":"conflict: it conflicts with what is there; duplicate_identity on a device's call","con\#
-        tent":{"application/problem+json":{"schema":{"$ref":"#/components/schemas/Problem"}}}},"Re\#
-        voked":{"description":"revoked: the operator removed this device","content":{"application/\#
-        problem+json":{"schema":{"$ref":"#/components/schemas/Problem"}}}},"UnsupportedMediaType":\#
-        {"description":"unsupported_media_type: the body is sent as application/json","content":{"\#
-        application/problem+json":{"schema":{"$ref":"#/components/schemas/Problem"}}}},"TooManyReq\#
-        uests":{"description":"too_many_requests","content":{"application/problem+json":{"schema":\#
-        {"$ref":"#/components/schemas/Problem"}}},"headers":{"Retry-After":{"schema":{"type":"inte\#
-        ger","minimum":0}}}},"Problem":{"description":"any other: status and code belong together"\#
-        ,"content":{"application/problem+json":{"schema":{"$ref":"#/components/schemas/Problem"}}}\#
-        }},"schemas":{"Problem":{"type":"object","properties":{"type":{"type":"string"},"title":{"\#
-        type":"string"},"status":{"type":"integer","minimum":400,"maximum":599},"code":{"type":"st\#
-        ring","enum":["bad_request","public_key_required","token_expired","auth_expired","token_re\#
-        fused","forbidden","unknown_device","not_found","method_not_allowed","duplicate_identity",\#
-        "conflict","revoked","too_large","unsupported_media_type","upgrade_required","too_many_req\#
-        uests","internal_error","unavailable"]},"detail":{"type":["string","null"]},"deviceId":{"t\#
-        ype":["string","null"],"description":"of a device","pattern":"^[A-Za-z0-9_-]{1,64}$"}},"de\#
-        scription":"Problem details (RFC 9457). `code` decides, never the status alone.","required\#
-        ":["type","title","status","code"]},"EmptyAnswer":{"type":"object","properties":{},"descri\#
-        ption":"Nothing but that it was done."},"ProvisionRequest":{"type":"object","properties":{\#
-        "token":{"type":"string","format":"password"},"hwid":{"type":"string","pattern":"^[0-9a-f]\#
-        {32}$","description":"machine id made for this application"},"publicKey":{"type":["string"\#
-        ,"null"],"description":"standard base64 of 32 bytes","pattern":"^[A-Za-z0-9+/]{42}[AEIMQUY\#
-        cgkosw048]=$"},"name":{"type":["string","null"],"maxLength":64,"description":"text of one \#
-        line"},"platform":{"type":["string","null"],"maxLength":64,"description":"text of one line\#
-        "},"agentVersion":{"type":["string","null"],"maxLength":64,"description":"text of one line\#
-        "}},"description":"A device asks to be enrolled.","required":["token","hwid"]},"ProvisionA\#
-        nswer":{"type":"object","properties":{"deviceId":{"type":"string","format":"uuid"},"device\#
-        Token":{"type":"string","format":"password","pattern":"^[A-Za-z0-9_-]{43}$","description":\#
-        "256 random bits in base64url"},"salt":{"type":"string","pattern":"^[0-9a-f]{32}$"},"encry\#
-        pted":{"type":"string","contentEncoding":"base64","description":"a WireGuardConfig in an e\#
-        nvelope: docs/control-api.md"},"heartbeatSeconds":{"type":["integer","null"],"minimum":5,"\#
-        maximum":3600,"description":"seconds between heartbeats"}},"description":"What an enrolled\#
-         device gets.","required":["deviceId","deviceToken","salt","encrypted"]},"HeartbeatRequest\#
-        ":{"type":"object","properties":{"deviceId":{"type":"string","description":"of a device","\#
-        pattern":"^[A-Za-z0-9_-]{1,64}$"},"boot":{"type":"integer","minimum":0,"maximum":900719925\#
-        4740991},"sessionId":{"type":"string","minLength":1,"maxLength":64},"sequence":{"type":"in\#
-        teger","minimum":0,"maximum":9007199254740991},"agentVersion":{"type":"string"},"uptimeSec\#
-        onds":{"type":"integer","minimum":0,"maximum":9007199254740991},"state":{"type":"string","\#
-        enum":["disconnected","connecting","connected","failed"]},"tunnelUp":{"type":"boolean"},"r\#
-        xBytes":{"type":"integer","minimum":0,"maximum":9007199254740991},"txBytes":{"type":"integ\#
-        er","minimum":0,"maximum":9007199254740991},"backend":{"type":["string","null"],"enum":["k\#
-        ernel","userspace",null]},"lastHandshake":{"type":["string","null"],"format":"date-time","\#
-        description":"RFC 3339, UTC, whole seconds"},"configHash":{"type":["string","null"]},"forw\#
-        ardsHash":{"type":["string","null"]},"rejectedHash":{"type":["string","null"]},"rejectedCo\#
-        de":{"type":["string","null"]},"commandId":{"type":["string","null"],"description":"of the\#
-         latest command that was done; empty: none yet"},"problems":{"type":["array","null"],"item\#
-        s":{"type":"string"}}},"description":"What a device reports.","required":["deviceId","boot\#
-        ","sessionId","sequence","agentVersion","uptimeSeconds","state","tunnelUp","rxBytes","txBy\#
-        tes"]},"HeartbeatAnswer":{"type":"object","properties":{"configHash":{"type":"string","des\#
-        cription":"SHA-256 of what is meant, in hexadecimal digits"},"forwardsHash":{"type":"strin\#
-        g","description":"SHA-256 of what is meant, in hexadecimal digits"},"serverTime":{"type":"\#
-        string","format":"date-time","description":"RFC 3339, UTC, whole seconds"},"salt":{"type":\#
-        ["string","null"]},"encrypted":{"type":["string","null"],"contentEncoding":"base64"},"forw\#
-        ards":{"type":["array","null"],"items":{"$ref":"#/components/schemas/Forward"}},"heartbeat\#
-        Seconds":{"type":["integer","null"],"minimum":5,"maximum":3600,"description":"seconds betw\#
-        een heartbeats"},"nextPin":{"type":["string","null"],"description":"sha256//\u2026"},"comm\#
-        and":{"anyOf":[{"$ref":"#/components/schemas/DeviceCommand"},{"type":"null"}]},"commandId"\#
-        :{"type":["string","null"],"description":"with command: tells one from the next"}},"descri\#
-        ption":"What a device is told. Configuration and forwards come only where its hashes diffe\#
-        r.","required":["configHash","forwardsHash","serverTime"]},"DeviceCommand":{"type":"object\#
-        ","properties":{"type":{"type":"string","description":"reset, reprovision or rotateKey; ot\#
-        hers are ignored"},"token":{"type":["string","null"],"format":"password","description":"wi\#
-        th reprovision"}},"description":"Something to be done once.","required":["type"]},"Forward\#
-        ":{"type":"object","properties":{"id":{"type":"string","pattern":"^[A-Za-z0-9_-]{1,64}$"},\#
-        "protocol":{"type":"string","enum":["tcp","udp"]},"publicPort":{"type":"integer","minimum"\#
-        :1,"maximum":65535},"targetIp":{"type":"string"},"targetPort":{"type":"integer","minimum":\#
-        1,"maximum":65535},"publicPortEnd":{"type":["integer","null"],"minimum":1,"maximum":65535}\#
-        ,"description":{"type":["string","null"]}},"description":"A port of the hub that leads to \#
-        a device.","required":["id","protocol","publicPort","targetIp","targetPort"]},"RotateReque\#
-        st":{"type":"object","properties":{"publicKey":{"type":"string","description":"standard ba\#
-        se64 of 32 bytes","pattern":"^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$"},"inUse":{"type":["bo\#
-        olean","null"],"description":"false: the device will say when it uses the key; true: it do\#
-        es from now on; absent: its first handshake tells"}},"description":"The public half of the\#
-         device's next key.","required":["publicKey"]},"TokenAnswer":{"type":"object","properties"\#
-        :{"deviceToken":{"type":"string","format":"password","pattern":"^[A-Za-z0-9_-]{43}$","desc\#
-        ription":"256 random bits in base64url"}},"description":"The next token; the former lives \#
-        ten minutes more.","required":["deviceToken"]},"ConfigPeer":{"type":"object","properties":\#
-        {"publicKey":{"type":"string","description":"standard base64 of 32 bytes","pattern":"^[A-Z\#
-        a-z0-9+/]{42}[AEIMQUYcgkosw048]=$"},"allowedIps":{"type":"string"},"presharedKey":{"type":\#
-        ["string","null"],"format":"password"},"endpoint":{"type":["string","null"]},"persistentKe\#
-        epalive":{"type":["integer","null"],"minimum":0,"maximum":65535},"name":{"type":["string",\#
-        "null"]}},"description":"A peer beside the hub.","required":["publicKey","allowedIps"]},"W\#
-        ireGuardConfig":{"type":"object","properties":{"deviceId":{"type":"string","description":"\#
-        of a device","pattern":"^[A-Za-z0-9_-]{1,64}$"},"internalIp":{"type":"string","description\#
-        ":"addresses with prefix lengths, comma separated"},"serverPub":{"type":"string","descript\#
-        ion":"standard base64 of 32 bytes","pattern":"^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$"},"en\#
-        dpoint":{"type":"string","description":"host:port or [v6]:port"},"allowedIps":{"type":"str\#
-        ing","description":"prefixes, comma separated"},"dns":{"type":["string","null"]},"privateK\#
-        ey":{"type":["string","null"],"format":"password"},"presharedKey":{"type":["string","null"\#
-        ],"format":"password"},"serverWgIp":{"type":["string","null"]},"mtu":{"type":["integer","n\#
-        ull"],"minimum":576,"maximum":65535},"persistentKeepalive":{"type":["integer","null"],"min\#
-        imum":0,"maximum":65535},"listenPort":{"type":["integer","null"],"minimum":0,"maximum":655\#
-        35},"peers":{"type":["array","null"],"items":{"$ref":"#/components/schemas/ConfigPeer"}},"\#
-        configHash":{"type":["string","null"]},"forwardsHash":{"type":["string","null"]}},"descrip\#
-        tion":"A device's tunnel: the plaintext of an envelope.","required":["deviceId","internalI\#
-        p","serverPub","endpoint","allowedIps"]},"LoginRequest":{"type":"object","properties":{"na\#
-        me":{"type":"string"},"password":{"type":"string","format":"password"}},"required":["name"\#
-        ,"password"]},"LoginAnswer":{"type":"object","properties":{"session":{"type":"string","for\#
-        mat":"password","pattern":"^[A-Za-z0-9_-]{43}$","description":"256 random bits in base64ur\#
-        l"},"expires":{"type":"string","format":"date-time","description":"RFC 3339, UTC, whole se\#
-        conds"}},"required":["session","expires"]},"TokenRequest":{"type":"object","properties":{"\#
-        label":{"type":["string","null"],"maxLength":64,"description":"text of one line"},"maximum\#
-        Uses":{"type":["integer","null"],"minimum":0,"maximum":1000000,"description":"0: any numbe\#
-        r; absent: 1"},"lifeSeconds":{"type":["integer","null"],"minimum":60,"maximum":31536000,"d\#
-        escription":"absent: for ever"},"deviceId":{"type":["string","null"],"description":"only f\#
-        or this device"}},"description":"An enrolment token to be made."},"TokenView":{"type":"obj\#
-        ect","properties":{"id":{"type":"string","pattern":"^[A-Za-z0-9_-]{1,64}$"},"label":{"type\#
-        ":"string"},"status":{"type":"string","enum":["usable","used","expired","revoked"]},"creat\#
-        ed":{"type":"string","format":"date-time","description":"RFC 3339, UTC, whole seconds"},"u\#
-        ses":{"type":"integer","minimum":0},"expires":{"type":["string","null"],"format":"date-tim\#
-        e","description":"RFC 3339, UTC, whole seconds"},"maximumUses":{"type":["integer","null"],\#
-        "minimum":1,"description":"absent: any number"},"deviceId":{"type":["string","null"],"desc\#
-        ription":"of a device","pattern":"^[A-Za-z0-9_-]{1,64}$"},"token":{"type":["string","null"\#
-        ],"format":"password","pattern":"^[A-Za-z0-9_-]{43}$","description":"in the answer that ma\#
-        kes it, and never again"}},"description":"An enrolment token.","required":["id","label","s\#
-        tatus","created","uses"]},"DevicePatchRequest":{"type":"object","properties":{"name":{"typ\#
-        e":["string","null"],"maxLength":64,"description":"text of one line","minLength":1},"netwo\#
-        rks":{"type":["array","null"],"items":{"type":"string","description":"address/length"},"ma\#
-        xItems":256,"description":"prefixes behind the device"},"allowedIps":{"type":["array","nul\#
-        l"],"items":{"type":"string","description":"address/length"},"maxItems":256,"description":\#
-        "what it routes to the hub; null: the network's"}},"description":"What is absent stays."},\#
-        "HubSideView":{"type":"object","properties":{"rxBytes":{"type":"integer","minimum":0,"maxi\#
-        mum":9007199254740991},"txBytes":{"type":"integer","minimum":0,"maximum":9007199254740991}\#
-        ,"endpoint":{"type":["string","null"]},"lastHandshake":{"type":["string","null"],"format":\#
-        "date-time","description":"RFC 3339, UTC, whole seconds"}},"description":"The tunnel of a \#
-        device as the hub's interface shows it.","required":["rxBytes","txBytes"]},"TunnelView":{"\#
-        type":"object","properties":{"state":{"type":"string","enum":["disconnected","connecting",\#
-        "connected","failed"]},"isUp":{"type":"boolean"},"rxBytes":{"type":"integer","minimum":0,"\#
-        maximum":9007199254740991},"txBytes":{"type":"integer","minimum":0,"maximum":9007199254740\#
-        991},"backend":{"type":["string","null"],"enum":["kernel","userspace",null]},"lastHandshak\#
-        e":{"type":["string","null"],"format":"date-time","description":"RFC 3339, UTC, whole seco\#
-        nds"},"hub":{"anyOf":[{"$ref":"#/components/schemas/HubSideView"},{"type":"null"}]}},"desc\#
-        ription":"The tunnel of a device as it reports it.","required":["state","isUp","rxBytes","\#
-        txBytes"]},"DeviceView":{"type":"object","properties":{"id":{"type":"string","description"\#
-        :"of a device","pattern":"^[A-Za-z0-9_-]{1,64}$"},"name":{"type":"string"},"hwid":{"type":\#
-        "string"},"platform":{"type":"string"},"agentVersion":{"type":"string"},"publicKey":{"type\#
-        ":"string","description":"standard base64 of 32 bytes","pattern":"^[A-Za-z0-9+/]{42}[AEIMQ\#
-        UYcgkosw048]=$"},"addresses":{"type":"array","items":{"type":"string"}},"networks":{"type"\#
-        :"array","items":{"type":"string"}},"control":{"type":"string","enum":["pending","reportin\#
-        g","silent","revoked"]},"created":{"type":"string","format":"date-time","description":"RFC\#
-         3339, UTC, whole seconds"},"tunnel":{"$ref":"#/components/schemas/TunnelView"},"isInStep"\#
-        :{"type":"boolean","description":"it runs what it should"},"problems":{"type":"array","ite\#
-        ms":{"type":"string"}},"openAlarms":{"type":"integer","minimum":0},"allowedIps":{"type":["\#
-        array","null"],"items":{"type":"string"}},"lastSeen":{"type":["string","null"],"format":"d\#
-        ate-time","description":"RFC 3339, UTC, whole seconds"},"revoked":{"type":["string","null"\#
-        ],"format":"date-time","description":"RFC 3339, UTC, whole seconds"},"rejectedCode":{"type\#
-        ":["string","null"]},"command":{"type":["string","null"],"description":"waits for its next\#
-         heartbeat"},"rotation":{"type":["string","null"],"enum":["offered","promised","moved",nul\#
-        l]}},"description":"A device. `control` is whether it reports, `tunnel` whether packets ca\#
-        n flow.","required":["id","name","hwid","platform","agentVersion","publicKey","addresses",\#
-        "networks","control","created","tunnel","isInStep","problems","openAlarms"]},"ForwardReque\#
-        st":{"type":"object","properties":{"deviceId":{"type":"string"},"protocol":{"type":"string\#
-        ","enum":["tcp","udp"]},"publicPort":{"type":"integer","minimum":1,"maximum":65535},"id":{\#
-        "type":["string","null"],"pattern":"^[A-Za-z0-9_-]{1,64}$"},"publicPortEnd":{"type":["inte\#
-        ger","null"],"minimum":1,"maximum":65535},"targetIp":{"type":["string","null"],"descriptio\#
-        n":"absent: the device's first address"},"targetPort":{"type":["integer","null"],"minimum"\#
-        :1,"maximum":65535,"description":"absent: as publicPort"},"description":{"type":["string",\#
-        "null"],"maxLength":256},"keepsSource":{"type":["boolean","null"]},"isEnabled":{"type":["b\#
-        oolean","null"]}},"required":["deviceId","protocol","publicPort"]},"ForwardView":{"type":"\#
-        object","properties":{"id":{"type":"string","pattern":"^[A-Za-z0-9_-]{1,64}$"},"deviceId":\#
-        {"type":"string","description":"of a device","pattern":"^[A-Za-z0-9_-]{1,64}$"},"protocol"\#
-        :{"type":"string","enum":["tcp","udp"]},"publicPort":{"type":"integer","minimum":1,"maximu\#
-        m":65535},"targetIp":{"type":"string"},"targetPort":{"type":"integer","minimum":1,"maximum\#
-        ":65535},"keepsSource":{"type":"boolean"},"isEnabled":{"type":"boolean"},"publicPortEnd":{\#
-        "type":["integer","null"],"minimum":1,"maximum":65535},"description":{"type":["string","nu\#
-        ll"]}},"required":["id","deviceId","protocol","publicPort","targetIp","targetPort","keepsS\#
-        ource","isEnabled"]},"AlarmView":{"type":"object","properties":{"id":{"type":"integer","mi\#
-        nimum":1},"kind":{"type":"string"},"text":{"type":"string"},"raised":{"type":"string","for\#
-        mat":"date-time","description":"RFC 3339, UTC, whole seconds"},"deviceId":{"type":["string\#
-        ","null"],"description":"of a device","pattern":"^[A-Za-z0-9_-]{1,64}$"},"cleared":{"type"\#
-        :["string","null"],"format":"date-time","description":"RFC 3339, UTC, whole seconds"},"ack\#
-        nowledged":{"type":["string","null"],"format":"date-time","description":"RFC 3339, UTC, wh\#
-        ole seconds"}},"required":["id","kind","text","raised"]},"LogView":{"type":"object","prope\#
-        rties":{"id":{"type":"integer","minimum":1},"time":{"type":"string","format":"date-time","\#
-        description":"RFC 3339, UTC, whole seconds"},"level":{"type":"string"},"tag":{"type":"stri\#
-        ng"},"message":{"type":"string"},"actor":{"type":"string"},"deviceId":{"type":["string","n\#
-        ull"],"description":"of a device","pattern":"^[A-Za-z0-9_-]{1,64}$"}},"required":["id","ti\#
-        me","level","tag","message","actor"]},"CountsView":{"type":"object","properties":{"devices\#
-        ":{"type":"integer","minimum":0},"pending":{"type":"integer","minimum":0},"reporting":{"ty\#
-        pe":"integer","minimum":0},"silent":{"type":"integer","minimum":0},"revoked":{"type":"inte\#
-        ger","minimum":0},"tunnelsUp":{"type":"integer","minimum":0},"tokens":{"type":"integer","m\#
-        inimum":0},"forwards":{"type":"integer","minimum":0},"openAlarms":{"type":"integer","minim\#
-        um":0}},"required":["devices","pending","reporting","silent","revoked","tunnelsUp","tokens\#
-        ","forwards","openAlarms"]},"HubView":{"type":"object","properties":{"schemaVersion":{"typ\#
-        e":"integer","minimum":1},"version":{"type":"string"},"started":{"type":"string","format":\#
-        "date-time","description":"RFC 3339, UTC, whole seconds"},"isSetUp":{"type":"boolean"},"pu\#
-        blicKey":{"type":"string","description":"standard base64 of 32 bytes","pattern":"^[A-Za-z0\#
-        -9+/]{42}[AEIMQUYcgkosw048]=$"},"endpoint":{"type":"string"},"addresses":{"type":"array","\#
-        items":{"type":"string"}},"interface":{"type":"string"},"protection":{"type":"string","des\#
-        cription":"how its secrets are kept"},"pin":{"type":["string","null"],"description":"sha25\#
-        6//\u2026, for devices"},"storageProblem":{"type":["string","null"],"description":"absent:\#
-         what devices report is on disk"},"keeperProblem":{"type":["string","null"],"description":\#
-        "absent: peers and forwards are applied"},"keeperApplied":{"type":["string","null"],"forma\#
-        t":"date-time","description":"RFC 3339, UTC, whole seconds"}},"description":"The hub itsel\#
-        f.","required":["schemaVersion","version","started","isSetUp","publicKey","endpoint","addr\#
-        esses","interface","protection"]},"OperatorRequest":{"type":"object","properties":{"name":\#
-        {"type":"string","pattern":"^[A-Za-z0-9_.-]{1,64}$"},"password":{"type":"string","format":\#
-        "password","minLength":12,"maxLength":1024}},"required":["name","password"]},"OperatorView\#
-        ":{"type":"object","properties":{"name":{"type":"string","pattern":"^[A-Za-z0-9_.-]{1,64}$\#
-        "},"created":{"type":"string","format":"date-time","description":"RFC 3339, UTC, whole sec\#
-        onds"}},"required":["name","created"]},"BackupRequest":{"type":"object","properties":{"pas\#
-        sphrase":{"type":"string","format":"password","minLength":12,"maxLength":1024}},"required"\#
-        :["passphrase"]},"Settings":{"type":"object","properties":{},"description":"All settings b\#
-        y name, as text; empty: not set.","additionalProperties":{"type":"string"}},"TokenPage":{"\#
-        type":"object","properties":{"items":{"type":"array","items":{"$ref":"#/components/schemas\#
-        /TokenView"}},"total":{"type":"integer","minimum":0},"offset":{"type":"integer","minimum":\#
-        0}},"description":"A part of a list; `total` counts all that the question fits.","required\#
-        ":["items","total","offset"]},"DevicePage":{"type":"object","properties":{"items":{"type":\#
-        "array","items":{"$ref":"#/components/schemas/DeviceView"}},"total":{"type":"integer","min\#
-        imum":0},"offset":{"type":"integer","minimum":0}},"description":"A part of a list; `total`\#
-         counts all that the question fits.","required":["items","total","offset"]},"ForwardPage":\#
-        {"type":"object","properties":{"items":{"type":"array","items":{"$ref":"#/components/schem\#
-        as/ForwardView"}},"total":{"type":"integer","minimum":0},"offset":{"type":"integer","minim\#
-        um":0}},"description":"A part of a list; `total` counts all that the question fits.","requ\#
-        ired":["items","total","offset"]},"AlarmPage":{"type":"object","properties":{"items":{"typ\#
-        e":"array","items":{"$ref":"#/components/schemas/AlarmView"}},"total":{"type":"integer","m\#
-        inimum":0},"offset":{"type":"integer","minimum":0}},"description":"A part of a list; `tota\#
-        l` counts all that the question fits.","required":["items","total","offset"]},"LogPage":{"\#
-        type":"object","properties":{"items":{"type":"array","items":{"$ref":"#/components/schemas\#
-        /LogView"}},"total":{"type":"integer","minimum":0},"offset":{"type":"integer","minimum":0}\#
-        },"description":"A part of a list; `total` counts all that the question fits.","required":\#
-        ["items","total","offset"]},"OperatorPage":{"type":"object","properties":{"items":{"type":\#
-        "array","items":{"$ref":"#/components/schemas/OperatorView"}},"total":{"type":"integer","m\#
-        inimum":0},"offset":{"type":"integer","minimum":0}},"description":"A part of a list; `tota\#
-        l` counts all that the question fits.","required":["items","total","offset"]}}}}
+        /components/responses/Problem"}},"security":[{"operator":[]}]}},"/api/v1/admin/forwards":{\#
+        "get":{"operationId":"listForwards","tags":["forwards"],"summary":"Port forwards","paramet\#
+        ers":[{"name":"deviceId","in":"query","schema":{"type":"string"}},{"name":"offset","in":"q\#
+        uery","schema":{"type":"integer","minimum":0,"maximum":1000000,"default":0}},{"name":"limi\#
+        t","in":"query","schema":{"type":"integer","minimum":1,"maximum":500,"default":100}}],"res\#
+        ponses":{"200":{"description":"Done","content":{"application/json":{"schema":{"$ref":"#/co\#
+        mponents/schemas/ForwardPage"}}}},"400":{"$ref":"#/components/responses/BadRequest"},"401"\#
+        :{"$ref":"#/components/responses/Unauthorized"},"default":{"$ref":"#/components/responses/\#
+        Problem"}},"security":[{"operator":[]}]},"post":{"operationId":"addForward","tags":["forwa\#
+        rds"],"summary":"Add a port forward","requestBody":{"required":true,"content":{"applicatio\#
+        n/json":{"schema":{"$ref":"#/components/schemas/ForwardRequest"}}}},"responses":{"201":{"d\#
+        escription":"Added","content":{"application/json":{"schema":{"$ref":"#/components/schemas/\#
+        ForwardView"}}}},"400":{"$ref":"#/components/responses/BadRequest"},"401":{"$ref":"#/compo\#
+        nents/responses/Unauthorized"},"404":{"$ref":"#/components/responses/NotFound"},"409":{"$r\#
+        ef":"#/components/responses/Conflict"},"415":{"$ref":"#/components/responses/UnsupportedMe\#
+        diaType"},"default":{"$ref":"#/components/responses/Problem"}},"security":[{"operator":[]}\#
+        ]}},"/api/v1/admin/forwards/{id}":{"get":{"operationId":"showForward","tags":["forwards"],\#
+        "summary":"One port forward","parameters":[{"name":"id","in":"path","required":true,"schem\#
+        a":{"type":"string","minLength":1}}],"responses":{"200":{"description":"Done","content":{"\#
+        application/json":{"schema":{"$ref":"#/components/schemas/ForwardView"}}}},"401":{"$ref":"\#
+        #/components/responses/Unauthorized"},"404":{"$ref":"#/components/responses/NotFound"},"de\#
+        fault":{"$ref":"#/components/responses/Problem"}},"security":[{"operator":[]}]},"put":{"op\#
+        erationId":"replaceForward","tags":["forwards"],"summary":"Replace a port forward","parame\#
+        ters":[{"name":"id","in":"path","required":true,"schema":{"type":"string","minLength":1}}]\#
+        ,"requestBody":{"required":true,"content":{"application/json":{"schema":{"$ref":"#/compone\#
+        nts/schemas/ForwardRequest"}}}},"responses":{"200":{"description":"Done","content":{"appli\#
+        cation/json":{"schema":{"$ref":"#/components/schemas/ForwardView"}}}},"400":{"$ref":"#/com\#
+        ponents/responses/BadRequest"},"401":{"$ref":"#/components/responses/Unauthorized"},"404":\#
+        {"$ref":"#/components/responses/NotFound"},"409":{"$ref":"#/components/responses/Conflict"\#
+        },"415":{"$ref":"#/components/responses/UnsupportedMediaType"},"default":{"$ref":"#/compon\#
+        ents/responses/Problem"}},"security":[{"operator":[]}]},"delete":{"operationId":"removeFor\#
+        ward","tags":["forwards"],"summary":"Remove a port forward","parameters":[{"name":"id","in\#
+        ":"path","required":true,"schema":{"type":"string","minLength":1}}],"responses":{"204":{"d\#
+        escription":"Done"},"401":{"$ref":"#/components/responses/Unauthorized"},"404":{"$ref":"#/\#
+        components/responses/NotFound"},"default":{"$ref":"#/components/responses/Problem"}},"secu\#
+        rity":[{"operator":[]}]}},"/api/v1/admin/status":{"get":{"operationId":"showStatus","tags"\#
+        :["hub"],"summary":"The hub itself","responses":{"200":{"description":"Done","content":{"a\#
+        pplication/json":{"schema":{"$ref":"#/components/schemas/HubView"}}}},"401":{"$ref":"#/com\#
+        ponents/responses/Unauthorized"},"default":{"$ref":"#/components/responses/Problem"}},"sec\#
+        urity":[{"operator":[]}]}},"/api/v1/admin/counts":{"get":{"operationId":"showCounts","tags\#
+        ":["hub"],"summary":"How many of what","responses":{"200":{"description":"Done","content":\#
+        {"application/json":{"schema":{"$ref":"#/components/schemas/CountsView"}}}},"401":{"$ref":\#
+        "#/components/responses/Unauthorized"},"default":{"$ref":"#/components/responses/Problem"}\#
+        },"security":[{"operator":[]}]}},"/api/v1/admin/settings":{"get":{"operationId":"showSetti\#
+        ngs","tags":["hub"],"summary":"Settings","responses":{"200":{"description":"Done","content\#
+        ":{"application/json":{"schema":{"$ref":"#/components/schemas/Settings"}}}},"401":{"$ref":\#
+        "#/components/responses/Unauthorized"},"default":{"$ref":"#/components/responses/Problem"}\#
+        },"security":[{"operator":[]}]},"patch":{"operationId":"changeSettings","tags":["hub"],"su\#
+        mmary":"Change settings; those that are absent stay","requestBody":{"required":true,"conte\#
+        nt":{"application/json":{"schema":{"$ref":"#/components/schemas/Settings"}}}},"responses":\#
+        {"200":{"description":"Done","content":{"application/json":{"schema":{"$ref":"#/components\#
+        /schemas/Settings"}}}},"400":{"$ref":"#/components/responses/BadRequest"},"401":{"$ref":"#\#
+        /components/responses/Unauthorized"},"409":{"$ref":"#/components/responses/Conflict"},"415\#
+        ":{"$ref":"#/components/responses/UnsupportedMediaType"},"default":{"$ref":"#/components/r\#
+        esponses/Problem"}},"security":[{"operator":[]}]}},"/api/v1/admin/alarms":{"get":{"operati\#
+        onId":"listAlarms","tags":["hub"],"summary":"Alarms, newest first","parameters":[{"name":"\#
+        state","in":"query","schema":{"type":"string","enum":["open","all"]}},{"name":"offset","in\#
+        ":"query","schema":{"type":"integer","minimum":0,"maximum":1000000,"default":0}},{"name":"\#
+        limit","in":"query","schema":{"type":"integer","minimum":1,"maximum":500,"default":100}}],\#
+        "responses":{"200":{"description":"Done","content":{"application/json":{"schema":{"$ref":"\#
+        #/components/schemas/AlarmPage"}}}},"400":{"$ref":"#/components/responses/BadRequest"},"40\#
+        1":{"$ref":"#/components/responses/Unauthorized"},"default":{"$ref":"#/components/response\#
+        s/Problem"}},"security":[{"operator":[]}]}},"/api/v1/admin/alarms/{id}/acknowledge":{"post\#
+        ":{"operationId":"acknowledgeAlarm","tags":["hub"],"summary":"Acknowledge an alarm","param\#
+        eters":[{"name":"id","in":"path","required":true,"schema":{"type":"string","minLength":1}}\#
+        ],"responses":{"200":{"description":"Done","content":{"application/json":{"schema":{"$ref"\#
+        :"#/components/schemas/AlarmView"}}}},"401":{"$ref":"#/components/responses/Unauthorized"}\#
+        ,"404":{"$ref":"#/components/responses/NotFound"},"default":{"$ref":"#/components/response\#
+        s/Problem"}},"security":[{"operator":[]}]}},"/api/v1/admin/logs":{"get":{"operationId":"li\#
+        stLogs","tags":["hub"],"summary":"The log, newest first","parameters":[{"name":"limit","in\#
+        ":"query","schema":{"type":"integer","minimum":1,"maximum":1000,"default":100}},{"name":"b\#
+        efore","in":"query","schema":{"type":"integer","minimum":1,"maximum":9007199254740991,"des\#
+        cription":"only records with smaller numbers"}},{"name":"deviceId","in":"query","schema":{\#
+        "type":"string"}}],"responses":{"200":{"description":"Done","content":{"application/json":\#
+        {"schema":{"$ref":"#/components/schemas/LogPage"}}}},"400":{"$ref":"#/components/responses\#
+        /BadRequest"},"401":{"$ref":"#/components/responses/Unauthorized"},"default":{"$ref":"#/co\#
+        mponents/responses/Problem"}},"security":[{"operator":[]}]}},"/api/v1/admin/events":{"get"\#
+        :{"operationId":"operatorEvents","tags":["hub"],"summary":"Hear what changes","responses":\#
+        {"200":{"description":"Server-sent events","content":{"text/event-stream":{"schema":{"type\#
+        ":"string"}}}},"401":{"$ref":"#/components/responses/Unauthorized"},"default":{"$ref":"#/c\#
+        omponents/responses/Problem"}},"security":[{"operator":[]}]}},"/api/v1/admin/operators":{"\#
+        get":{"operationId":"listOperators","tags":["operators"],"summary":"Who may log in","param\#
+        eters":[{"name":"offset","in":"query","schema":{"type":"integer","minimum":0,"maximum":100\#
+        0000,"default":0}},{"name":"limit","in":"query","schema":{"type":"integer","minimum":1,"ma\#
+        ximum":500,"default":100}}],"responses":{"200":{"description":"Done","content":{"applicati\#
+        on/json":{"schema":{"$ref":"#/components/schemas/OperatorPage"}}}},"400":{"$ref":"#/compon\#
+        ents/responses/BadRequest"},"401":{"$ref":"#/components/responses/Unauthorized"},"default"\#
+        :{"$ref":"#/components/responses/Problem"}},"security":[{"operator":[]}]},"post":{"operati\#
+        onId":"setOperator","tags":["operators"],"summary":"Add an operator, or set another passwo\#
+        rd","requestBody":{"required":true,"content":{"application/json":{"schema":{"$ref":"#/comp\#
+        onents/schemas/OperatorRequest"}}}},"responses":{"201":{"description":"Set","content":{"ap\#
+        plication/json":{"schema":{"$ref":"#/components/schemas/OperatorView"}}}},"400":{"$ref":"#\#
+        /components/responses/BadRequest"},"401":{"$ref":"#/components/responses/Unauthorized"},"4\#
+        15":{"$ref":"#/components/responses/UnsupportedMediaType"},"default":{"$ref":"#/components\#
+        /responses/Problem"}},"security":[{"operator":[]}]}},"/api/v1/admin/operators/{name}":{"de\#
+        lete":{"operationId":"removeOperator","tags":["operators"],"summary":"Remove an operator; \#
+        its sessions end","parameters":[{"name":"name","in":"path","required":true,"schema":{"type\#
+        ":"string","minLength":1}}],"responses":{"204":{"description":"Done"},"401":{"$ref":"#/com\#
+        ponents/responses/Unauthorized"},"404":{"$ref":"#/components/responses/NotFound"},"default\#
+        ":{"$ref":"#/components/responses/Problem"}},"security":[{"operator":[]}]}},"/api/v1/admin\#
+        /backup":{"post":{"operationId":"backUp","tags":["hub"],"summary":"Everything, sealed unde\#
+        r a passphrase; on the hub's machine only","requestBody":{"required":true,"content":{"appl\#
+        ication/json":{"schema":{"$ref":"#/components/schemas/BackupRequest"}}}},"responses":{"200\#
+        ":{"description":"The backup","content":{"application/octet-stream":{"schema":{}}}},"400":\#
+        {"$ref":"#/components/responses/BadRequest"},"401":{"$ref":"#/components/responses/Unautho\#
+        rized"},"415":{"$ref":"#/components/responses/UnsupportedMediaType"},"default":{"$ref":"#/\#
+        components/responses/Problem"},"403":{"description":"forbidden: not over the network","con\#
+        tent":{"application/problem+json":{"schema":{"$ref":"#/components/schemas/Problem"}}}}},"s\#
+        ecurity":[{"operator":[]}]}}},"components":{"securitySchemes":{"device":{"type":"http","sc\#
+        heme":"bearer","description":"a deviceToken"},"operator":{"type":"http","scheme":"bearer",\#
+        "description":"a session of login; the unix socket needs none"}},"responses":{"BadRequest"\#
+        :{"description":"bad_request: the request is malformed","content":{"application/problem+js\#
+        on":{"schema":{"$ref":"#/components/schemas/Problem"}}}},"Unauthorized":{"description":"au\#
+        th_expired: the credential is not valid","content":{"application/problem+json":{"schema":{\#
+        "$ref":"#/components/schemas/Problem"}}},"headers":{"WWW-Authenticate":{"schema":{"type":"\#
+        string"}}}},"NotFound":{"description":"not_found, or unknown_device on a device's call","c\#
+        ontent":{"application/problem+json":{"schema":{"$ref":"#/components/schemas/Problem"}}}},"\#
+        Conflict":{"description":"conflict: it conflicts with what is there; duplicate_identity on\#
+         a device's call","content":{"application/problem+json":{"schema":{"$ref":"#/components/sc\#
+        hemas/Problem"}}}},"Revoked":{"description":"revoked: the operator removed this device","c\#
+        ontent":{"application/problem+json":{"schema":{"$ref":"#/components/schemas/Problem"}}}},"\#
+        UnsupportedMediaType":{"description":"unsupported_media_type: the body is sent as applicat\#
+        ion/json","content":{"application/problem+json":{"schema":{"$ref":"#/components/schemas/Pr\#
+        oblem"}}}},"TooManyRequests":{"description":"too_many_requests","content":{"application/pr\#
+        oblem+json":{"schema":{"$ref":"#/components/schemas/Problem"}}},"headers":{"Retry-After":{\#
+        "schema":{"type":"integer","minimum":0}}}},"Problem":{"description":"any other: status and\#
+         code belong together","content":{"application/problem+json":{"schema":{"$ref":"#/componen\#
+        ts/schemas/Problem"}}}},"UpgradeRequired":{"description":"upgrade_required: the agent is t\#
+        oo old","content":{"application/problem+json":{"schema":{"$ref":"#/components/schemas/Prob\#
+        lem"}}}}},"schemas":{"Problem":{"type":"object","properties":{"type":{"type":"string"},"ti\#
+        tle":{"type":"string"},"status":{"type":"integer","minimum":400,"maximum":599},"code":{"ty\#
+        pe":"string","enum":["bad_request","public_key_required","token_expired","auth_expired","t\#
+        oken_refused","forbidden","unknown_device","not_found","method_not_allowed","duplicate_ide\#
+        ntity","conflict","revoked","too_large","unsupported_media_type","upgrade_required","too_m\#
+        any_requests","internal_error","unavailable"]},"detail":{"type":["string","null"]},"device\#
+        Id":{"type":["string","null"],"description":"of a device","pattern":"^[A-Za-z0-9_-]{1,64}$\#
+        "}},"description":"Problem details (RFC 9457). `code` decides, never the status alone.","r\#
+        equired":["type","title","status","code"]},"EmptyAnswer":{"type":"object","properties":{},\#
+        "description":"Nothing but that it was done."},"ProvisionRequest":{"type":"object","proper\#
+        ties":{"token":{"type":"string","format":"password"},"hwid":{"type":"string","pattern":"^[\#
+        0-9a-f]{32}$","description":"machine id made for this application"},"publicKey":{"type":["\#
+        string","null"],"description":"standard base64 of 32 bytes","pattern":"^[A-Za-z0-9+/]{42}[\#
+        AEIMQUYcgkosw048]=$"},"name":{"type":["string","null"],"maxLength":64,"description":"text \#
+        of one line"},"platform":{"type":["string","null"],"maxLength":64,"description":"text of o\#
+        ne line"},"agentVersion":{"type":["string","null"],"maxLength":64,"description":"text of o\#
+        ne line"},"protocolVersion":{"type":["integer","null"],"minimum":0,"maximum":1000000,"desc\#
+        ription":"what the agent speaks of this interface; absent: 1"}},"description":"A device as\#
+        ks to be enrolled.","required":["token","hwid"]},"ProvisionAnswer":{"type":"object","prope\#
+        rties":{"deviceId":{"type":"string","format":"uuid"},"deviceToken":{"type":"string","forma\#
+        t":"password","pattern":"^[A-Za-z0-9_-]{43}$","description":"256 random bits in base64url"\#
+        },"salt":{"type":"string","pattern":"^[0-9a-f]{32}$"},"encrypted":{"type":"string","conten\#
+        tEncoding":"base64","description":"a WireGuardConfig in an envelope: docs/control-api.md"}\#
+        ,"heartbeatSeconds":{"type":["integer","null"],"minimum":5,"maximum":3600,"description":"s\#
+        econds between heartbeats"}},"description":"What an enrolled device gets.","required":["de\#
+        viceId","deviceToken","salt","encrypted"]},"HeartbeatRequest":{"type":"object","properties\#
+        ":{"deviceId":{"type":"string","description":"of a device","pattern":"^[A-Za-z0-9_-]{1,64}\#
+        $"},"boot":{"type":"integer","minimum":0,"maximum":9007199254740991},"sessionId":{"type":"\#
+        string","minLength":1,"maxLength":64},"sequence":{"type":"integer","minimum":0,"maximum":9\#
+        007199254740991},"agentVersion":{"type":"string"},"protocolVersion":{"type":["integer","nu\#
+        ll"],"minimum":0,"maximum":1000000,"description":"what the agent speaks of this interface;\#
+         absent: 1"},"uptimeSeconds":{"type":"integer","minimum":0,"maximum":9007199254740991},"st\#
+        ate":{"type":"string","enum":["disconnected","connecting","connected","failed"]},"tunnelUp\#
+        ":{"type":"boolean"},"rxBytes":{"type":"integer","minimum":0,"maximum":9007199254740991},"\#
+        txBytes":{"type":"integer","minimum":0,"maximum":9007199254740991},"backend":{"type":["str\#
+        ing","null"],"enum":["kernel","userspace",null]},"lastHandshake":{"type":["string","null"]\#
+        ,"format":"date-time","description":"RFC 3339, UTC, whole seconds"},"configHash":{"type":[\#
+        "string","null"]},"forwardsHash":{"type":["string","null"]},"rejectedHash":{"type":["strin\#
+        g","null"]},"rejectedCode":{"type":["string","null"]},"commandId":{"type":["string","null"\#
+        ],"description":"of the latest command that was done; empty: none yet"},"problems":{"type"\#
+        :["array","null"],"items":{"type":"string"}}},"description":"What a device reports.","requ\#
+        ired":["deviceId","boot","sessionId","sequence","agentVersion","uptimeSeconds","state","tu\#
+        nnelUp","rxBytes","txBytes"]},"HeartbeatAnswer":{"type":"object","properties":{"configHash\#
+        ":{"type":"string","description":"SHA-256 of what is meant, in hexadecimal digits"},"forwa\#
+        rdsHash":{"type":"string","description":"SHA-256 of what is meant, in hexadecimal digits"}\#
+        ,"serverTime":{"type":"string","format":"date-time","description":"RFC 3339, UTC, whole se\#
+        conds"},"salt":{"type":["string","null"]},"encrypted":{"type":["string","null"],"contentEn\#
+        coding":"base64"},"forwards":{"type":["array","null"],"items":{"$ref":"#/components/schema\#
+        s/Forward"}},"heartbeatSeconds":{"type":["integer","null"],"minimum":5,"maximum":3600,"des\#
+        cription":"seconds between heartbeats"},"nextPin":{"type":["string","null"],"description":\#
+        "sha256//\u2026"},"command":{"anyOf":[{"$ref":"#/components/schemas/DeviceCommand"},{"type\#
+        ":"null"}]},"commandId":{"type":["string","null"],"description":"with command: tells one f\#
+        rom the next"}},"description":"What a device is told. Configuration and forwards come only\#
+         where its hashes differ.","required":["configHash","forwardsHash","serverTime"]},"DeviceC\#
+        ommand":{"type":"object","properties":{"type":{"type":"string","description":"reset, repro\#
+        vision or rotateKey; others are ignored"},"token":{"type":["string","null"],"format":"pass\#
+        word","description":"with reprovision"}},"description":"Something to be done once.","requi\#
+        red":["type"]},"Forward":{"type":"object","properties":{"id":{"type":"string","pattern":"^\#
+        [A-Za-z0-9_-]{1,64}$"},"protocol":{"type":"string","enum":["tcp","udp"]},"publicPort":{"ty\#
+        pe":"integer","minimum":1,"maximum":65535},"targetIp":{"type":"string"},"targetPort":{"typ\#
+        e":"integer","minimum":1,"maximum":65535},"publicPortEnd":{"type":["integer","null"],"mini\#
+        mum":1,"maximum":65535},"description":{"type":["string","null"]}},"description":"A port of\#
+         the hub that leads to a device.","required":["id","protocol","publicPort","targetIp","tar\#
+        getPort"]},"RotateRequest":{"type":"object","properties":{"publicKey":{"type":"string","de\#
+        scription":"standard base64 of 32 bytes","pattern":"^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$\#
+        "},"inUse":{"type":["boolean","null"],"description":"false: the device will say when it us\#
+        es the key; true: it does from now on; absent: its first handshake tells"}},"description":\#
+        "The public half of the device's next key.","required":["publicKey"]},"TokenAnswer":{"type\#
+        ":"object","properties":{"deviceToken":{"type":"string","format":"password","pattern":"^[A\#
+        -Za-z0-9_-]{43}$","description":"256 random bits in base64url"}},"description":"The next t\#
+        oken; the former lives ten minutes more.","required":["deviceToken"]},"ConfigPeer":{"type"\#
+        :"object","properties":{"publicKey":{"type":"string","description":"standard base64 of 32 \#
+        bytes","pattern":"^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$"},"allowedIps":{"type":"string"},\#
+        "presharedKey":{"type":["string","null"],"format":"password"},"endpoint":{"type":["string"\#
+        ,"null"]},"persistentKeepalive":{"type":["integer","null"],"minimum":0,"maximum":65535},"n\#
+        ame":{"type":["string","null"]}},"description":"A peer beside the hub.","required":["publi\#
+        cKey","allowedIps"]},"WireGuardConfig":{"type":"object","properties":{"deviceId":{"type":"\#
+        string","description":"of a device","pattern":"^[A-Za-z0-9_-]{1,64}$"},"internalIp":{"type\#
+        ":"string","description":"addresses with prefix lengths, comma separated"},"serverPub":{"t\#
+        ype":"string","description":"standard base64 of 32 bytes","pattern":"^[A-Za-z0-9+/]{42}[AE\#
+        IMQUYcgkosw048]=$"},"endpoint":{"type":"string","description":"host:port or [v6]:port"},"a\#
+        llowedIps":{"type":"string","description":"prefixes, comma separated"},"dns":{"type":["str\#
+        ing","null"]},"privateKey":{"type":["string","null"],"format":"password"},"presharedKey":{\#
+        "type":["string","null"],"format":"password"},"serverWgIp":{"type":["string","null"]},"mtu\#
+        ":{"type":["integer","null"],"minimum":576,"maximum":65535},"persistentKeepalive":{"type":\#
+        ["integer","null"],"minimum":0,"maximum":65535},"listenPort":{"type":["integer","null"],"m\#
+        inimum":0,"maximum":65535},"peers":{"type":["array","null"],"items":{"$ref":"#/components/\#
+        schemas/ConfigPeer"}},"configHash":{"type":["string","null"]},"forwardsHash":{"type":["str\#
+        ing","null"]}},"description":"A device's tunnel: the plaintext of an envelope.","required"\#
+        :["deviceId","internalIp","serverPub","endpoint","allowedIps"]},"LoginRequest":{"type":"ob\#
+        ject","properties":{"name":{"type":"string"},"password":{"type":"string","format":"passwor\#
+        d"}},"required":["name","password"]},"LoginAnswer":{"type":"object","properties":{"session\#
+        ":{"type":"string","format":"password","pattern":"^[A-Za-z0-9_-]{43}$","description":"256 \#
+        random bits in base64url"},"expires":{"type":"string","format":"date-time","description":"\#
+        RFC 3339, UTC, whole seconds"}},"required":["session","expires"]},"TokenRequest":{"type":"\#
+        object","properties":{"label":{"type":["string","null"],"maxLength":64,"description":"text\#
+         of one line"},"maximumUses":{"type":["integer","null"],"minimum":0,"maximum":1000000,"des\#
+        cription":"0: any number; absent: 1"},"lifeSeconds":{"type":["integer","null"],"minimum":6\#
+        0,"maximum":31536000,"description":"absent: for ever"},"deviceId":{"type":["string","null"\#
+        ],"description":"only for this device"}},"description":"An enrolment token to be made."},"\#
+        TokenView":{"type":"object","properties":{"id":{"type":"string","pattern":"^[A-Za-z0-9_-]{\#
+        1,64}$"},"label":{"type":"string"},"status":{"type":"string","enum":["usable","used","expi\#
+        red","revoked"]},"created":{"type":"string","format":"date-time","description":"RFC 3339, \#
+        UTC, whole seconds"},"uses":{"type":"integer","minimum":0},"expires":{"type":["string","nu\#
+        ll"],"format":"date-time","description":"RFC 3339, UTC, whole seconds"},"maximumUses":{"ty\#
+        pe":["integer","null"],"minimum":1,"description":"absent: any number"},"deviceId":{"type":\#
+        ["string","null"],"description":"of a device","pattern":"^[A-Za-z0-9_-]{1,64}$"},"token":{\#
+        "type":["string","null"],"format":"password","pattern":"^[A-Za-z0-9_-]{43}$","description"\#
+        :"in the answer that makes it, and never again"}},"description":"An enrolment token.","req\#
+        uired":["id","label","status","created","uses"]},"DevicePatchRequest":{"type":"object","pr\#
+        operties":{"name":{"type":["string","null"],"maxLength":64,"description":"text of one line\#
+        ","minLength":1},"networks":{"type":["array","null"],"items":{"type":"string","description\#
+        ":"address/length"},"maxItems":256,"description":"prefixes behind the device"},"allowedIps\#
+        ":{"type":["array","null"],"items":{"type":"string","description":"address/length"},"maxIt\#
+        ems":256,"description":"what it routes to the hub; null: the network's"}},"description":"W\#
+        hat is absent stays."},"HubSideView":{"type":"object","properties":{"rxBytes":{"type":"int\#
+        eger","minimum":0,"maximum":9007199254740991},"txBytes":{"type":"integer","minimum":0,"max\#
+        imum":9007199254740991},"endpoint":{"type":["string","null"]},"lastHandshake":{"type":["st\#
+        ring","null"],"format":"date-time","description":"RFC 3339, UTC, whole seconds"}},"descrip\#
+        tion":"The tunnel of a device as the hub's interface shows it.","required":["rxBytes","txB\#
+        ytes"]},"TunnelView":{"type":"object","properties":{"state":{"type":"string","enum":["disc\#
+        onnected","connecting","connected","failed"]},"isUp":{"type":"boolean"},"rxBytes":{"type":\#
+        "integer","minimum":0,"maximum":9007199254740991},"txBytes":{"type":"integer","minimum":0,\#
+        "maximum":9007199254740991},"backend":{"type":["string","null"],"enum":["kernel","userspac\#
+        e",null]},"lastHandshake":{"type":["string","null"],"format":"date-time","description":"RF\#
+        C 3339, UTC, whole seconds"},"hub":{"anyOf":[{"$ref":"#/components/schemas/HubSideView"},{\#
+        "type":"null"}]}},"description":"The tunnel of a device as it reports it.","required":["st\#
+        ate","isUp","rxBytes","txBytes"]},"DeviceView":{"type":"object","properties":{"id":{"type"\#
+        :"string","description":"of a device","pattern":"^[A-Za-z0-9_-]{1,64}$"},"name":{"type":"s\#
+        tring"},"hwid":{"type":"string"},"platform":{"type":"string"},"agentVersion":{"type":"stri\#
+        ng"},"publicKey":{"type":"string","description":"standard base64 of 32 bytes","pattern":"^\#
+        [A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$"},"addresses":{"type":"array","items":{"type":"strin\#
+        g"}},"networks":{"type":"array","items":{"type":"string"}},"control":{"type":"string","enu\#
+        m":["pending","reporting","silent","revoked"]},"created":{"type":"string","format":"date-t\#
+        ime","description":"RFC 3339, UTC, whole seconds"},"tunnel":{"$ref":"#/components/schemas/\#
+        TunnelView"},"isInStep":{"type":"boolean","description":"it runs what it should"},"problem\#
+        s":{"type":"array","items":{"type":"string"}},"openAlarms":{"type":"integer","minimum":0},\#
+        "allowedIps":{"type":["array","null"],"items":{"type":"string"}},"lastSeen":{"type":["stri\#
+        ng","null"],"format":"date-time","description":"RFC 3339, UTC, whole seconds"},"revoked":{\#
+        "type":["string","null"],"format":"date-time","description":"RFC 3339, UTC, whole seconds"\#
+        },"rejectedCode":{"type":["string","null"]},"command":{"type":["string","null"],"descripti\#
+        on":"waits for its next heartbeat"},"rotation":{"type":["string","null"],"enum":["offered"\#
+        ,"promised","moved",null]}},"description":"A device. `control` is whether it reports, `tun\#
+        nel` whether packets can flow.","required":["id","name","hwid","platform","agentVersion","\#
+        publicKey","addresses","networks","control","created","tunnel","isInStep","problems","open\#
+        Alarms"]},"ForwardRequest":{"type":"object","properties":{"deviceId":{"type":"string"},"pr\#
+        otocol":{"type":"string","enum":["tcp","udp"]},"publicPort":{"type":"integer","minimum":1,\#
+        "maximum":65535},"id":{"type":["string","null"],"pattern":"^[A-Za-z0-9_-]{1,64}$"},"public\#
+        PortEnd":{"type":["integer","null"],"minimum":1,"maximum":65535},"targetIp":{"type":["stri\#
+        ng","null"],"description":"absent: the device's first address"},"targetPort":{"type":["int\#
+        eger","null"],"minimum":1,"maximum":65535,"description":"absent: as publicPort"},"descript\#
+        ion":{"type":["string","null"],"maxLength":256},"keepsSource":{"type":["boolean","null"]},\#
+        "isEnabled":{"type":["boolean","null"]}},"required":["deviceId","protocol","publicPort"]},\#
+        "ForwardView":{"type":"object","properties":{"id":{"type":"string","pattern":"^[A-Za-z0-9_\#
+        -]{1,64}$"},"deviceId":{"type":"string","description":"of a device","pattern":"^[A-Za-z0-9\#
+        _-]{1,64}$"},"protocol":{"type":"string","enum":["tcp","udp"]},"publicPort":{"type":"integ\#
+        er","minimum":1,"maximum":65535},"targetIp":{"type":"string"},"targetPort":{"type":"intege\#
+        r","minimum":1,"maximum":65535},"keepsSource":{"type":"boolean"},"isEnabled":{"type":"bool\#
+        ean"},"publicPortEnd":{"type":["integer","null"],"minimum":1,"maximum":65535},"description\#
+        ":{"type":["string","null"]}},"required":["id","deviceId","protocol","publicPort","targetI\#
+        p","targetPort","keepsSource","isEnabled"]},"AlarmView":{"type":"object","properties":{"id\#
+        ":{"type":"integer","minimum":1},"kind":{"type":"string"},"text":{"type":"string"},"raised\#
+        ":{"type":"string","format":"date-time","description":"RFC 3339, UTC, whole seconds"},"dev\#
+        iceId":{"type":["string","null"],"description":"of a device","pattern":"^[A-Za-z0-9_-]{1,6\#
+        4}$"},"cleared":{"type":["string","null"],"format":"date-time","description":"RFC 3339, UT\#
+        C, whole seconds"},"acknowledged":{"type":["string","null"],"format":"date-time","descript\#
+        ion":"RFC 3339, UTC, whole seconds"}},"required":["id","kind","text","raised"]},"LogView":\#
+        {"type":"object","properties":{"id":{"type":"integer","minimum":1},"time":{"type":"string"\#
+        ,"format":"date-time","description":"RFC 3339, UTC, whole seconds"},"level":{"type":"strin\#
+        g"},"tag":{"type":"string"},"message":{"type":"string"},"actor":{"type":"string"},"deviceI\#
+        d":{"type":["string","null"],"description":"of a device","pattern":"^[A-Za-z0-9_-]{1,64}$"\#
+        }},"required":["id","time","level","tag","message","actor"]},"CountsView":{"type":"object"\#
+        ,"properties":{"devices":{"type":"integer","minimum":0},"pending":{"type":"integer","minim\#
+        um":0},"reporting":{"type":"integer","minimum":0},"silent":{"type":"integer","minimum":0},\#
+        "revoked":{"type":"integer","minimum":0},"tunnelsUp":{"type":"integer","minimum":0},"token\#
+        s":{"type":"integer","minimum":0},"forwards":{"type":"integer","minimum":0},"openAlarms":{\#
+        "type":"integer","minimum":0}},"required":["devices","pending","reporting","silent","revok\#
+        ed","tunnelsUp","tokens","forwards","openAlarms"]},"HubView":{"type":"object","properties"\#
+        :{"schemaVersion":{"type":"integer","minimum":1},"version":{"type":"string"},"started":{"t\#
+        ype":"string","format":"date-time","description":"RFC 3339, UTC, whole seconds"},"isSetUp"\#
+        :{"type":"boolean"},"publicKey":{"type":"string","description":"standard base64 of 32 byte\#
+        s","pattern":"^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$"},"endpoint":{"type":"string"},"addre\#
+        sses":{"type":"array","items":{"type":"string"}},"interface":{"type":"string"},"protection\#
+        ":{"type":"string","description":"how its secrets are kept"},"pin":{"type":["string","null\#
+        "],"description":"sha256//\u2026, for devices"},"storageProblem":{"type":["string","null"]\#
+        ,"description":"absent: what devices report is on disk"},"keeperProblem":{"type":["string"\#
+        ,"null"],"description":"absent: peers and forwards are applied"},"keeperApplied":{"type":[\#
+        "string","null"],"format":"date-time","description":"RFC 3339, UTC, whole seconds"}},"desc\#
+        ription":"The hub itself.","required":["schemaVersion","version","started","isSetUp","publ\#
+        icKey","endpoint","addresses","interface","protection"]},"OperatorRequest":{"type":"object\#
+        ","properties":{"name":{"type":"string","pattern":"^[A-Za-z0-9_.-]{1,64}$"},"password":{"t\#
+        ype":"string","format":"password","minLength":12,"maxLength":1024}},"required":["name","pa\#
+        ssword"]},"OperatorView":{"type":"object","properties":{"name":{"type":"string","pattern":\#
+        "^[A-Za-z0-9_.-]{1,64}$"},"created":{"type":"string","format":"date-time","description":"R\#
+        FC 3339, UTC, whole seconds"}},"required":["name","created"]},"BackupRequest":{"type":"obj\#
+        ect","properties":{"passphrase":{"type":"string","format":"password","minLength":12,"maxLe\#
+        ngth":1024}},"required":["passphrase"]},"Settings":{"type":"object","properties":{},"descr\#
+        iption":"All settings by name, as text; empty: not set.","additionalProperties":{"type":"s\#
+        tring"}},"TokenPage":{"type":"object","properties":{"items":{"type":"array","items":{"$ref\#
+        ":"#/components/schemas/TokenView"}},"total":{"type":"integer","minimum":0},"offset":{"typ\#
+        e":"integer","minimum":0}},"description":"A part of a list; `total` counts all that the qu\#
+        estion fits.","required":["items","total","offset"]},"DevicePage":{"type":"object","proper\#
+        ties":{"items":{"type":"array","items":{"$ref":"#/components/schemas/DeviceView"}},"total"\#
+        :{"type":"integer","minimum":0},"offset":{"type":"integer","minimum":0}},"description":"A \#
+        part of a list; `total` counts all that the question fits.","required":["items","total","o\#
+        ffset"]},"ForwardPage":{"type":"object","properties":{"items":{"type":"array","items":{"$r\#
+        ef":"#/components/schemas/ForwardView"}},"total":{"type":"integer","minimum":0},"offset":{\#
+        "type":"integer","minimum":0}},"description":"A part of a list; `total` counts all that th\#
+        e question fits.","required":["items","total","offset"]},"AlarmPage":{"type":"object","pro\#
+        perties":{"items":{"type":"array","items":{"$ref":"#/components/schemas/AlarmView"}},"tota\#
+        l":{"type":"integer","minimum":0},"offset":{"type":"integer","minimum":0}},"description":"\#
+        A part of a list; `total` counts all that the question fits.","required":["items","total",\#
+        "offset"]},"LogPage":{"type":"object","properties":{"items":{"type":"array","items":{"$ref\#
+        ":"#/components/schemas/LogView"}},"total":{"type":"integer","minimum":0},"offset":{"type"\#
+        :"integer","minimum":0}},"description":"A part of a list; `total` counts all that the ques\#
+        tion fits.","required":["items","total","offset"]},"OperatorPage":{"type":"object","proper\#
+        ties":{"items":{"type":"array","items":{"$ref":"#/components/schemas/OperatorView"}},"tota\#
+        l":{"type":"integer","minimum":0},"offset":{"type":"integer","minimum":0}},"description":"\#
+        A part of a list; `total` counts all that the question fits.","required":["items","total",\#
+        "offset"]}}}}
         """#
 }

@@ -15,6 +15,7 @@ extension HubCore {
     mutating func provision(
         _ request: ProvisionRequest, from source: String, at now: Milliseconds
     ) throws(Refusal) -> ProvisionAnswer {
+        try requireProtocol(request.protocolVersion, of: request.agentVersion)
         let details = try MachineDetails(request)
         let token = try enrolToken(request.token, from: source, at: now)
         guard isSetUp else {

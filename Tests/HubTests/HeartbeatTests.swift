@@ -158,6 +158,29 @@ struct HeartbeatTests {
         try test.expectStored()
     }
 
+    @Test func anAgentThatSpeaksTooLittleIsToldToUpgrade() throws {
+        let test = try TestHub()
+        let device = try test.enrol()
+        #expect(test.heartbeat(device) { $0.protocolVersion = nil }.status == 200)
+        #expect(test.heartbeat(device) { $0.protocolVersion = 0 }.code == "upgrade_required")
+        test.hub.withCore { $0.oldestProtocol = 2 }
+        test.clock.advance(seconds: 60)
+        for version in [nil, 1] {
+            let answer = test.heartbeat(device) { $0.protocolVersion = version }
+            #expect(answer.status == 426)
+            #expect(answer.code == "upgrade_required")
+            #expect(answer.problem?.deviceId == device.id)
+            #expect(answer.problem?.detail?.contains("0.1.0 speaks version 1") == true)
+        }
+        #expect(try test.view(device.id).problems == ["upgrade_required"])
+        #expect(try test.view(device.id).control == .reporting)
+        #expect(test.provision(try test.makeToken(), hwid: hwid(2)).code == "upgrade_required")
+        #expect(test.heartbeat(device) { $0.protocolVersion = 2 }.status == 200)
+        #expect(try test.view(device.id).problems == [])
+        // Nothing of it takes the peer away.
+        #expect(test.hub.withCore { $0.desiredConfiguration().peers.count } == 1)
+    }
+
     @Test func nothingIsAnsweredWithoutAToken() throws {
         let test = try TestHub()
         let answer = test.send("POST", "/api/v1/heartbeat")

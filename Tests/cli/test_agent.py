@@ -420,6 +420,21 @@ class Running(AgentTest):
         self.assertEqual(failed.returncode, 1)
         self.assertIn("503", failed.error)
 
+    def test_a_hub_that_asks_for_a_newer_agent_is_shown_and_nothing_else_happens(self):
+        self.running()
+        self.assertEqual(self.hub.heartbeats[-1]["protocolVersion"], 1)
+        self.hub.answer = lambda h, r, q: h.problem(r, 426, "upgrade_required", h.device)
+        self.ask_heartbeat()
+        status = self.until_status(
+            lambda s: s["control"]["standing"] == "upgradeRequired", "it is told")
+        self.assertEqual(status["tunnel"]["standing"], "up")
+        text = self.succeed("status", "--socket", self.socket).output
+        self.assertIn("upgrade nexusguard", text)
+        self.assertIsNone(self.agent.poll())
+        self.hub.answer = None
+        self.ask_heartbeat()
+        self.until_status(lambda s: s["control"]["standing"] == "connected", "upgraded")
+
     def test_one_agent_for_each_state(self):
         self.running()
         second = subprocess.run(
