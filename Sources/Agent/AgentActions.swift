@@ -44,7 +44,7 @@ extension AgentLoop {
                 forgetIdentity()
                 return order() == nil ? .notEnrolled : .tokenAtHand
             }
-            if found.deviceId != identity?.deviceId || found.token != identity?.token {
+            if !store.recognise(found) || identity == nil {
                 try adopt(found, store.configuration())
             }
             try countBoot(store)
@@ -99,7 +99,7 @@ extension AgentLoop {
         present = nil
         facts = nil
         debt = DiskDebt()
-        offers = [:]
+        offers = Offers()
         eventsHub?.cancel()
         hub = nil
         eventsHub = nil
@@ -130,11 +130,12 @@ extension AgentLoop {
         guard var changed = identity, let store else { return false }
         change(&changed)
         do throws(StoreFault) {
-            try store.save(changed)
+            try store.change(to: changed)
             identity = changed
             debt.written(.identity)
             return true
         } catch {
+            if isReplaced(error) { return false }
             guard isFact else {
                 log(.error, error.reason)
                 return false
@@ -145,15 +146,21 @@ extension AgentLoop {
         }
     }
 
+    /// `enroll` has stored another identity and is about to say so: what is known of this one is over.
+    func isReplaced(_ fault: StoreFault) -> Bool {
+        guard fault.code == StoreFault.identityChanged else { return false }
+        mailbox.post(.event(.reload))
+        return true
+    }
+
     private func commit(_ revision: Revision) {
         guard case .usable(let usable)? = offers[revision], let store else { return }
         present = usable
-        // What came meanwhile is applied next.
-        offers = offers.filter { $0.key == state.sync.wanted }
         do throws(StoreFault) {
             try store.save(usable.stored)
             debt.written(.configuration)
         } catch {
+            if isReplaced(error) { return }
             noteRefused(.configuration, error, "the tunnel has the configuration all the same")
         }
     }
@@ -187,6 +194,7 @@ extension AgentLoop {
         // After a start nothing is known to work, not even the current key.
         let isChange =
             state.sync.applied != nil && (state.sync.applied != revision || choice == .next)
+        offers.isApplying(revision)
         let (tunnel, mailbox, settings) = (tunnel, mailbox, options.settings)
         keeperWorker.submit {
             do throws(KeeperFailure) {

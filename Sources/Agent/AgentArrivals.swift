@@ -8,7 +8,9 @@ import WireGuard
 extension AgentLoop {
     func receive(_ arrival: Arrival) {
         switch arrival {
-        case .event(let event): tell(event)
+        case .event(let event):
+            offers.noteEnd(of: event)
+            tell(event)
         case .enrolled(let result): enrolled(result)
         case .heartbeat(let result, let epoch): heartbeatEnded(result, epoch)
         case .token(let result, let epoch): tokenRenewed(result, epoch)

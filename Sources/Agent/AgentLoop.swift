@@ -58,7 +58,7 @@ final class AgentLoop {
     var isProvisioning = false
     /// What the tunnel has, or had when this program started.
     var present: UsableConfiguration?
-    var offers: [Revision: HeartbeatResult.Offer] = [:]
+    var offers = Offers()
     var facts: TunnelFacts?
     var isReading = false
     var nextReadingAt: Moment = .min
@@ -209,6 +209,7 @@ final class AgentLoop {
                 if let answer = perform(action) { events.append(answer) }
             }
         }
+        offers.keep(wanted: state.sync.wanted)
     }
 
     func log(_ importance: AgentAction.Importance, _ text: String) {

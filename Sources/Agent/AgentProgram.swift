@@ -36,6 +36,9 @@ public enum AgentProgram {
         }
     }
 
+    /// In the state directory; locked while an agent or an enrolment works there.
+    static let lockName = "agent.lock"
+
     /// Returns the exit code. Call it before any thread exists.
     public static func run(_ options: Options) -> UInt8 {
         var options = options
@@ -71,7 +74,7 @@ public enum AgentProgram {
         let listener = try AgentRights.listener(options.socketPath, group: options.group)
         try AgentRights.giveUp(becoming: user)
         do throws(HostError) {
-            let lock = try FileLock.take("\(options.stateDirectory)/agent.lock")
+            let lock = try FileLock.take("\(options.stateDirectory)/\(lockName)")
             let signals = try EndingSignals(hangupEnds: !options.isBackground)
             return try AgentLoop(
                 options, lock: lock, listener: listener, signals: signals,

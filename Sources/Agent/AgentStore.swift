@@ -2,15 +2,30 @@
 // The agent's files below its state directory. docs/agent.md lists them.
 import ControlAPI
 import Crypto
+import HostProcess
 import Storage
+import Synchronization
 import WireGuard
 
-/// For one process at a time (its caller holds the lock).
+/// An agent that runs holds `agent.lock`; `enroll` may work beside it. So whoever changes the identity,
+/// or what belongs to it, does it under `store.lock`, and not where another one has been stored
+/// meanwhile.
 final class AgentStore: Sendable {
     static let defaultDirectory = "/var/lib/nexusguard/agent"
 
+    /// Enough of an identity to tell it from another.
+    private struct Mark: Equatable {
+        var deviceId: String
+        var token: SecretText
+
+        init(_ identity: Identity) { (deviceId, token) = (identity.deviceId, identity.token) }
+    }
+
     private let secrets: SecretStore
     private let documents: LastGood
+    /// What this process has read or written last. What it knows besides may not be on disk: a disk is
+    /// full.
+    private let known = Mutex<Mark?>(nil)
     let directory: StateDirectory
     /// The application's id of this machine, 32 hexadecimal digits.
     let machine: String
@@ -48,7 +63,47 @@ final class AgentStore: Sendable {
         return identity
     }
 
-    func save(_ identity: Identity) throws(StoreFault) { try seal("identity", identity) }
+    /// Whether this process has seen `identity` on disk before; from now on it has.
+    func recognise(_ identity: Identity) -> Bool {
+        let mark = Mark(identity)
+        return known.withLock { known in
+            defer { known = mark }
+            return known == mark
+        }
+    }
+
+    /// Another form of the identity that is stored. Throws `identity_changed` when somebody else has
+    /// stored one meanwhile.
+    func change(to identity: Identity) throws(StoreFault) {
+        try exclusively { () throws(StoreFault) in
+            try checkIsKnown()
+            try seal("identity", identity)
+        }
+        known.withLock { $0 = Mark(identity) }
+    }
+
+    private func checkIsKnown() throws(StoreFault) {
+        let stored = try open("identity", Identity.self).map { Mark($0) }
+        guard known.withLock({ $0 == stored }) else {
+            throw StoreFault(
+                code: StoreFault.identityChanged,
+                reason: "another identity is stored in \(directory.path) by now")
+        }
+    }
+
+    /// How long another process may take with it. Milliseconds.
+    private static let patience: Int64 = 5_000
+
+    private func exclusively(_ body: () throws(StoreFault) -> Void) throws(StoreFault) {
+        let lock: FileLock
+        do throws(HostError) {
+            lock = try FileLock.take(directory.file("store.lock"), waiting: Self.patience)
+        } catch {
+            throw StoreFault(code: "storage_failed", reason: error.description)
+        }
+        try body()
+        _ = consume lock
+    }
 
     /// nil: none is kept. What cannot be read is none either: the hub sends it again, and the keeper
     /// has its own copy.
@@ -56,8 +111,12 @@ final class AgentStore: Sendable {
         try? open("configuration", StoredConfiguration.self)
     }
 
+    /// Throws as `change` does.
     func save(_ configuration: StoredConfiguration) throws(StoreFault) {
-        try seal("configuration", configuration)
+        try exclusively { () throws(StoreFault) in
+            try checkIsKnown()
+            try seal("configuration", configuration)
+        }
     }
 
     /// After `unenroll`, on purpose. The logs stay.
@@ -67,16 +126,20 @@ final class AgentStore: Sendable {
         } catch {
             throw StoreFault(error)
         }
+        known.withLock { $0 = nil }
     }
 
     /// What an enrolment gave, the identity last: with it the rest counts.
     func save(_ enrolled: Enrolled) throws(StoreFault) {
-        try save(enrolled.configuration.stored)
-        try save(enrolled.identity)
-        do throws(StorageError) {
-            try secrets.remove("enrolment")
-        } catch {
-            throw StoreFault(error)
+        try exclusively { () throws(StoreFault) in
+            try seal("configuration", enrolled.configuration.stored)
+            try seal("identity", enrolled.identity)
+            known.withLock { $0 = Mark(enrolled.identity) }
+            do throws(StorageError) {
+                try secrets.remove("enrolment")
+            } catch {
+                throw StoreFault(error)
+            }
         }
     }
 
@@ -151,6 +214,8 @@ final class AgentStore: Sendable {
 }
 
 extension StoreFault {
+    static let identityChanged = "identity_changed"
+
     init(_ error: StorageError) {
         let code =
             switch error.kind {

@@ -57,12 +57,13 @@ extension AgentLoop {
         for item in debt.items {
             do throws(StoreFault) {
                 switch item {
-                case .identity: if let identity { try store.save(identity) }
+                case .identity: if let identity { try store.change(to: identity) }
                 case .configuration: if let present { try store.save(present.stored) }
                 case .boot: try store.save(boot: boot)
                 }
                 debt.written(item)
             } catch {
+                if isReplaced(error) { return }
                 noteRefused(item, error, "it is tried again")
             }
         }

@@ -48,13 +48,51 @@ public struct EnrolProgram {
         let user = try AgentRights.user(options.user)
         try AgentRights.makeStateDirectory(options.stateDirectory, for: user)
         try AgentRights.giveUp(becoming: user)
-        let enrolled = try enrol()
+        let enrolled = try enrolAlone()
         return Report(
             deviceId: enrolled.identity.deviceId, hub: order.url.description,
             ipAddress: enrolled.configuration.config.addresses.map(\.description)
                 .joined(separator: ", "),
             isAgentRunning: tellAgent())
     }
+
+    /// With the agent's lock, or beside an agent that hears of it: one that does not would go on with
+    /// the identity it has.
+    private func enrolAlone() throws(AgentFailure) -> Enrolled {
+        let lock: FileLock
+        do throws(HostError) {
+            lock = try FileLock.take(lockPath)
+        } catch {
+            guard error.kind == .busy else { throw AgentFailure(error) }
+            try checkAgentHears(error)
+            return try enrol()
+        }
+        let enrolled = try enrol()
+        _ = consume lock
+        return enrolled
+    }
+
+    private func checkAgentHears(_ busy: HostError) throws(AgentFailure) {
+        let what = "cannot enrol in \(options.stateDirectory): \(busy.description)"
+        let process: Int32
+        do throws(AgentFailure) {
+            process = try AgentClient(path: options.socketPath).status().process
+        } catch {
+            throw AgentFailure(
+                8,
+                "\(what), and cannot be told: \(error.message); end it, or name its socket with "
+                    + "--socket")
+        }
+        let holder = try? HostFile.read(lockPath, limit: 16).bytes
+        guard holder == Array("\(process)\n".utf8) else {
+            throw AgentFailure(
+                8,
+                "\(what), and on \(options.socketPath) answers another one, process \(process); "
+                    + "end it, or name its socket with --socket")
+        }
+    }
+
+    private var lockPath: String { "\(options.stateDirectory)/\(AgentProgram.lockName)" }
 
     private func enrol() throws(AgentFailure) -> Enrolled {
         let store = try storing { () throws(StoreFault) in

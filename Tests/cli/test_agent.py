@@ -186,6 +186,16 @@ class Enrolment(AgentTest):
         self.assertTrue(json.loads(result.output)["agentRuns"], result.error)
         self.until_status(lambda s: s["sync"].get("configHash") == "hash-1", "the tunnel is up")
 
+    def test_beside_an_agent_that_cannot_be_told_nothing_is_enrolled(self):
+        self.running()
+        calls = len(self.hub.provisions)
+        self.where[3] = str(self.directory / "no.sock")
+        result = self.enroll("--replace")
+        self.assertEqual(result.returncode, 8, result.error)
+        self.assertIn(f"process {self.agent.pid}", result.error)
+        self.assertIn("--socket", result.error)
+        self.assertEqual(len(self.hub.provisions), calls)
+
     def test_an_agent_enrols_by_itself(self):
         path = self.write("token", self.hub.token)
         self.hub.lost_answers = 1
