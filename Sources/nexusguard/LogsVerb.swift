@@ -63,10 +63,13 @@ private func follow(
     var poller = Poller()
     let ending = poller.add(signals.descriptor)
     let output = poller.add(StandardStream.output.rawValue, read: false)
+    let written = follower.descriptor
+    if let written { poller.add(written) }
+    let pause = written == nil ? LogFollower.shortestPause : LogFollower.longestPause
     while !poller.isReadable(ending), !poller.isHungUp(output) {
         let records = try asking { () throws(StorageError) in try follower.next(minimum: minimum) }
         try printer.print(records)
-        poller.wait(milliseconds: 500)
+        poller.wait(milliseconds: pause)
     }
     return ExitCode.ok
 }

@@ -153,9 +153,16 @@ import WireGuard
         let last = try stored().last?.sequence ?? 0
         var follower = LogFollower(try directory.state(), after: last)
         #expect(try follower.next(minimum: .info) == [])
+        var poller = Poller()
+        let descriptor = follower.descriptor
+        let written = poller.add(try #require(descriptor))
+        poller.wait(milliseconds: 0)
+        #expect(!poller.isReadable(written), "its own look wakes nobody")
         // The mark is as old as the clock of the test: now.
         clock.jump(UniversalTime.now() - 1_000_000)
         log.info("a", "after")
+        poller.wait(milliseconds: 0)
+        #expect(poller.isReadable(written), "what is written wakes it")
         #expect(try follower.next(minimum: .info).map(\.message) == ["after"])
         #expect(try follower.next(minimum: .info) == [])
         clock.advance(60_000)
