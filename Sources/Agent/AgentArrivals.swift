@@ -57,6 +57,7 @@ extension AgentLoop {
     private func heartbeatEnded(
         _ result: Result<HeartbeatResult, ControlFault>, _ from: Int
     ) {
+        heartbeatBegan = nil
         guard from == epoch else {
             return tell(
                 .refused(

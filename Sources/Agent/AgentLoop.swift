@@ -33,6 +33,8 @@ final class AgentLoop {
     /// The wall clock was set by more than slewing does. Milliseconds.
     static let clockLimit: Int64 = 2_000
     static let sessionLimit = 32
+    /// No heartbeat takes so long: its call has a time limit of its own. Milliseconds.
+    static let heartbeatLimit: Int64 = 600_000
 
     let options: AgentProgram.Options
     let logger: Logger
@@ -76,6 +78,12 @@ final class AgentLoop {
     var leaving: AgentSession?
     var isLeaveForced = false
 
+    /// Connected before the rights are gone.
+    let manager = ServiceManager()
+    private var managerReport: ServiceReport
+    /// Of the heartbeat that is under way.
+    var heartbeatBegan: Moment?
+
     private let lock: FileLock
     private let signals: EndingSignals
     private let timer: BootTimer
@@ -105,6 +113,7 @@ final class AgentLoop {
         eventsWorker = try Worker()
         timer = try BootTimer()
         startedAt = Host.bootMilliseconds()
+        managerReport = ServiceReport(period: ServiceManager.watchdogPeriod, now: startedAt)
         random = SplitMix(seed: Host.randomNumber())
         state = AgentState(at: startedAt, seed: random.next())
         sleepOffset = startedAt - Host.monotonicMilliseconds()
@@ -126,6 +135,7 @@ final class AgentLoop {
             if state.nextTime.map({ $0 <= moment }) ?? false { tell(.due) }
             readTunnel(moment)
             settleDebt(moment)
+            tellManager(moment)
             logger.flushIfDue()
         }
         logger.close()
@@ -136,7 +146,8 @@ final class AgentLoop {
     }
 
     private func wait() {
-        timer.set(min(state.nextTime ?? .max, readingTime, debt.nextTry ?? .max))
+        let times = [state.nextTime, readingTime, debt.nextTry, managerReport.nextTime]
+        timer.set(times.compactMap { $0 }.min())
         poller.removeAll()
         let signalEntry = poller.add(signals.descriptor)
         poller.add(timer.descriptor)
@@ -162,6 +173,13 @@ final class AgentLoop {
         if poller.isReadable(listenerEntry) { accept() }
         let stale = Host.monotonicMilliseconds()
         sessions.removeAll { $0.isOver || $0.isStale(now: stale) }
+    }
+
+    /// This thread runs, or nothing would be said; what waits for the hub must come to its end too (C74).
+    private func tellManager(_ moment: Moment) {
+        let isWell = heartbeatBegan.map { moment - $0 < Self.heartbeatLimit } ?? true
+        let message = managerReport.message(isWell: isWell, status: state.summary, now: moment)
+        if let message { manager.notify(message) }
     }
 
     private var readingTime: Moment {

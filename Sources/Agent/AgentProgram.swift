@@ -55,10 +55,9 @@ public enum AgentProgram {
         do throws(AgentFailure) {
             let loop = try prepare(&options)
             guard report.ready() else { return 1 }
-            let manager = ServiceManager()
-            manager.notify("READY=1")
+            loop.manager.notify("READY=1")
             let code = loop.run()
-            manager.notify("STOPPING=1")
+            loop.manager.notify("STOPPING=1")
             return code
         } catch {
             report.fail(code: error.exitCode, error.message)

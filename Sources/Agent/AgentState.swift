@@ -113,6 +113,13 @@ public struct AgentState: Equatable, Sendable {
         case disconnected, connecting, connected, failed
     }
 
+    /// One line for systemctl(1): both planes apart (C112).
+    public var summary: String {
+        guard isEnrolled else { return reason?.reason ?? "not enrolled" }
+        let hub = control.standing.rawValue + (control.fault.map { " (\($0.code))" } ?? "")
+        return "tunnel: \(connection.rawValue), hub: \(hub)"
+    }
+
     /// Stable words for what is not as it should be.
     public var problems: [String] {
         var found: [String] = []

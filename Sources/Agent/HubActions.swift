@@ -53,6 +53,7 @@ extension AgentLoop {
         let heartbeat = Heartbeat(
             request: report(identity), token: token, hwid: options.machine, present: present)
         let (mailbox, epoch) = (mailbox, epoch)
+        heartbeatBegan = now.moment
         controlWorker.submit {
             mailbox.post(
                 .heartbeat(

@@ -43,6 +43,47 @@ public struct ServiceManager: Sendable {
     public init() { descriptor = host_notify_open() }
 
     public func notify(_ state: String) { unsafe host_notify(descriptor, state) }
+
+    /// sd_watchdog_enabled(3): how often this process has to say that it is well, in milliseconds; nil:
+    /// nobody asks it to.
+    public static var watchdogPeriod: Int64? {
+        guard Host.environment("WATCHDOG_PID").map({ $0 == "\(getpid())" }) ?? true,
+            let period = Host.environment("WATCHDOG_USEC").flatMap({ Int64($0) }), period > 0
+        else { return nil }
+        return max(1, period / 1000)
+    }
+}
+
+/// What a service manager is told while a program runs: that it is well, twice in each period that it
+/// asks for, and how it is, when that has changed. Times are milliseconds of one clock.
+public struct ServiceReport: Sendable {
+    private let interval: Int64?
+    private var dueAt: Int64
+    private var status = ""
+
+    /// `period`: see `ServiceManager.watchdogPeriod`.
+    public init(period: Int64?, now: Int64) {
+        interval = period.map { max(1, $0 / 2) }
+        dueAt = now
+    }
+
+    /// When to call `message` at the latest; nil: only when something has changed.
+    public var nextTime: Int64? { interval == nil ? nil : dueAt }
+
+    /// For `ServiceManager.notify`; nil: there is nothing to say. `isWell`: it makes progress. `status`:
+    /// one line.
+    public mutating func message(isWell: Bool, status: String, now: Int64) -> String? {
+        var lines: [String] = []
+        if status != self.status {
+            self.status = status
+            lines.append("STATUS=\(status)")
+        }
+        if let interval, now >= dueAt {
+            dueAt = now + interval
+            if isWell { lines.append("WATCHDOG=1") }
+        }
+        return lines.isEmpty ? nil : lines.joined(separator: "\n")
+    }
 }
 
 /// SIGTERM and SIGINT as a descriptor; in the foreground SIGHUP as well. SIGPIPE is ignored.

@@ -116,6 +116,15 @@ extension HTTPResponse {
 // MARK: called now and then
 
 extension Hub {
+    /// One line for systemctl(1).
+    var summary: String {
+        withCore { core in
+            let count = core.model.devices.count
+            let tunnel = core.keeper.problem == nil ? "applied" : "not applied, see the log"
+            return "\(count) \(count == 1 ? "device" : "devices"), peers and forwards: \(tunnel)"
+        }
+    }
+
     /// Alarms, rests of addresses, old rows. About once a second.
     func upkeep() throws(Refusal) {
         let now = now

@@ -50,7 +50,7 @@ public enum HubProgram {
         let running = try Running(options)
         Log.write(.info, running.greeting(options))
         manager.notify("READY=1")
-        running.loop(signals)
+        running.loop(signals, manager)
         manager.notify("STOPPING=1")
         running.stop()
     }
@@ -114,7 +114,9 @@ private struct Running: ~Copyable {
     }
 
     /// Until a signal.
-    func loop(_ signals: borrowing EndingSignals) {
+    func loop(_ signals: borrowing EndingSignals, _ manager: ServiceManager) {
+        var report = ServiceReport(
+            period: ServiceManager.watchdogPeriod, now: Host.monotonicMilliseconds())
         var nextUpkeep: Int64 = 0
         var nextFlush = Host.monotonicMilliseconds() + Self.flushInterval
         var poller = Poller()
@@ -128,6 +130,9 @@ private struct Running: ~Copyable {
             if now >= nextUpkeep {
                 nextUpkeep = now + Self.upkeepInterval
                 upkeep()
+                // Whoever holds the lock for ever holds up the upkeep too.
+                let message = report.message(isWell: true, status: hub.summary, now: now)
+                if let message { manager.notify(message) }
             }
             if now >= nextFlush {
                 nextFlush = now + Self.flushInterval

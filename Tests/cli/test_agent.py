@@ -24,6 +24,7 @@ class AgentTest(CommandTest):
         self.keeper = Keeper(str(self.directory))
         self.addCleanup(self.keeper.close)
         self.machine = MACHINE
+        self.variables = {}
         self.socket = str(self.directory / "agent.sock")
         self.state = self.directory / "state"
         self.where = ["--state", str(self.state), "--socket", self.socket,
@@ -32,7 +33,8 @@ class AgentTest(CommandTest):
         self.agent = None
 
     def environment(self):
-        return {"NEXUSGUARD_MACHINE_ID": self.machine, "PATH": os.environ["PATH"]}
+        return {"NEXUSGUARD_MACHINE_ID": self.machine, "PATH": os.environ["PATH"],
+                **self.variables}
 
     def enroll(self, *more, token=None):
         path = self.write("token", token or self.hub.token)
@@ -444,6 +446,35 @@ class Running(AgentTest):
         self.hub.answer = None
         self.ask_heartbeat()
         self.until_status(lambda s: s["control"]["standing"] == "connected", "upgraded")
+
+    def test_case_C74_a_service_manager_hears_that_it_is_ready_well_and_how_it_is(self):
+        self.enrolled()
+        self.keeper.handshake = int(time.time())
+        path = str(self.directory / "notify")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            manager.bind(path)
+            manager.settimeout(PATIENCE)
+            self.variables = {"NOTIFY_SOCKET": path, "WATCHDOG_USEC": "200000"}
+            self.start()
+            said = []
+
+            def hear(line):
+                while line not in said:
+                    said.extend(manager.recv(4096).decode().split("\n"))
+
+            hear("READY=1")
+            for _ in range(3):
+                said.clear()
+                hear("WATCHDOG=1")
+            self.ask_heartbeat()
+            hear("STATUS=tunnel: connected, hub: connected")
+            self.hub.answer = lambda h, r, q: h.send(r, 503, b"", "text/html")
+            self.ask_heartbeat()
+            while not any(line.startswith("STATUS=tunnel: connected, hub: retrying (")
+                          for line in said):
+                said.extend(manager.recv(4096).decode().split("\n"))
+            self.stop()
+            hear("STOPPING=1")
 
     def test_one_agent_for_each_state(self):
         self.running()

@@ -55,6 +55,11 @@ class UnitTest(unittest.TestCase):
             for program in PROGRAM.findall(unit.read_text()):
                 self.assertIn(program, ["/usr/bin/nexusguard", "/usr/bin/nexusguard-engine"])
 
+    def test_case_C74_who_makes_no_progress_is_started_anew(self):
+        for unit in ["nexusguard-agent.service", "nexusguard-hub.service"]:
+            self.assertEqual(values(unit, "WatchdogSec"), ["60"])
+            self.assertEqual(values(unit, "Restart"), ["always"])
+
     def test_case_C88_a_tunnel_outlives_the_stop_of_its_keeper(self):
         self.assertEqual(values("nexusguard-keep@.service", "KillMode"), ["process"])
         self.assertEqual(values("nexusguard-keep@.service", "ExecStop(?:Post)?"), [])
