@@ -15,6 +15,9 @@
 
 #define BACKLOG        64
 #define CLAIM_ATTEMPTS 8 /* somebody else may make and remove names at the same time */
+/* A socket is bound beside its name first: a dot and a process id (proc(5): below 2^22). */
+#define ASIDE_LENGTH 8
+#define PATH_LENGTH  (sizeof(((struct sockaddr_un *)0)->sun_path) - 1 - ASIDE_LENGTH)
 
 __attribute__((format(printf, 3, 4))) static int failed(char *error_text, int failure,
                                                         const char *format, ...)
@@ -31,10 +34,10 @@ static int address_of(const char *path, struct sockaddr_un *address, char *error
     *address = (struct sockaddr_un){.sun_family = AF_UNIX};
     if (path[0] != '/')
         return failed(error_text, -EINVAL, "socket path %s is not absolute; begin it with /", path);
-    if (strlen(path) >= sizeof address->sun_path)
+    if (strlen(path) > PATH_LENGTH)
         return failed(error_text, -ENAMETOOLONG,
                       "socket path %.40s… is longer than %zu bytes; choose a shorter one", path,
-                      sizeof address->sun_path - 1);
+                      PATH_LENGTH);
     strcpy(address->sun_path, path);
     return 0;
 }
@@ -112,13 +115,14 @@ static int make_directories(const char *path, char *error_text)
     return 0;
 }
 
-/* Binds, taking the name from a socket nobody answers on. */
-static int claim_name(int fd, const struct sockaddr_un *address, char *error_text)
+/* Gives the socket that listens under the name `aside` the name of `address`, which it takes from a
+ * socket nobody answers on. */
+static int claim_name(const char *aside, const struct sockaddr_un *address, char *error_text)
 {
     for (int attempt = 0; attempt < CLAIM_ATTEMPTS; attempt++) {
-        if (bind(fd, (const struct sockaddr *)address, sizeof *address) == 0)
+        if (link(aside, address->sun_path) == 0)
             return 0;
-        if (errno != EADDRINUSE)
+        if (errno != EEXIST)
             return failed(error_text, -errno, "cannot bind %s: %s", address->sun_path,
                           strerror(errno));
         struct stat status;
@@ -133,6 +137,29 @@ static int claim_name(int fd, const struct sockaddr_un *address, char *error_tex
     }
     return failed(error_text, -EBUSY, "cannot bind %s: others keep taking the name",
                   address->sun_path);
+}
+
+/*
+ * Between bind(2) and listen(2) a socket refuses connections, and whoever finds it so takes it for
+ * what a process that ended has left and removes it: wg(8) does, and another of us. So the name
+ * appears when the socket listens.
+ */
+static int listen_as(int fd, const struct sockaddr_un *address, char *error_text)
+{
+    struct sockaddr_un aside = {.sun_family = AF_UNIX};
+    snprintf(aside.sun_path, sizeof aside.sun_path, "%.*s.%d", (int)PATH_LENGTH, address->sun_path,
+             (int)getpid());
+    unlink(aside.sun_path); /* of a process that had this number and was killed here */
+    if (bind(fd, (const struct sockaddr *)&aside, sizeof aside) < 0)
+        return failed(error_text, -errno, "cannot bind %s: %s", address->sun_path, strerror(errno));
+    int failure = 0;
+    if (listen(fd, BACKLOG) < 0)
+        failure = failed(error_text, -errno, "cannot listen on %s: %s", address->sun_path,
+                         strerror(errno));
+    if (!failure)
+        failure = claim_name(aside.sun_path, address, error_text);
+    unlink(aside.sun_path);
+    return failure;
 }
 
 /* "/directory" of the name. */
@@ -183,17 +210,12 @@ int host_listener_open(struct host_listener *listener, const char *path, char *e
     /* On Linux bind(2) gives the name the descriptor's mode: it is private from its first moment,
      * whatever the umask. */
     fchmod(listener->fd, 0600);
-    failure = claim_name(listener->fd, &address, error_text);
-    if (failure) {
-        host_listener_close(listener);
-        return failure;
-    }
-    strcpy(listener->path, address.sun_path);
-    listener->made_here = true;
-    if (listen(listener->fd, BACKLOG) < 0)
-        failure = failed(error_text, -errno, "cannot listen on %s: %s", path, strerror(errno));
-    if (!failure)
+    failure = listen_as(listener->fd, &address, error_text);
+    if (!failure) {
+        strcpy(listener->path, address.sun_path);
+        listener->made_here = true;
         failure = watch_name(listener, error_text);
+    }
     if (failure)
         host_listener_close(listener);
     return failure;

@@ -2,6 +2,7 @@
 #include "include/host_process.h"
 
 #include "cmocka_includes.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -127,6 +129,38 @@ static void stale_socket_is_replaced(void **state)
     assert_true(peer >= 0);
     close(peer);
     host_listener_close(&listener);
+}
+
+/* In the place of libc's: whether the name was there when the socket began to listen. */
+static bool was_there;
+int listen(int fd, int backlog)
+{
+    was_there = access(path, F_OK) == 0;
+    return (int)syscall(SYS_listen, fd, backlog);
+}
+
+static void name_appears_when_the_socket_listens_and_no_other_stays(void **state)
+{
+    (void)state;
+    struct host_listener listener;
+    for (int round = 0; round < 2; round++) {
+        was_there = true;
+        assert_int_equal(host_listener_open(&listener, path, text), 0);
+        assert_false(was_there);
+        char parent[128];
+        snprintf(parent, sizeof parent, "%s/a/b", directory);
+        DIR *entries = opendir(parent);
+        unsigned count = 0;
+        for (const struct dirent *entry; (entry = readdir(entries));)
+            count += entry->d_name[0] != '.';
+        closedir(entries);
+        assert_int_equal(count, 1);
+        int peer = client();
+        assert_true(peer >= 0);
+        close(peer);
+        host_listener_close(&listener);
+        assert_int_equal(access(path, F_OK), -1);
+    }
 }
 
 static void live_socket_stays_and_says_already_running(void **state)
@@ -319,6 +353,7 @@ int main(void)
         TEST(case_c85_missing_directories_are_made_0755_and_the_socket_0600),
         TEST(accepting_never_blocks),
         TEST(stale_socket_is_replaced),
+        TEST(name_appears_when_the_socket_listens_and_no_other_stays),
         TEST(live_socket_stays_and_says_already_running),
         TEST(live_socket_of_another_type_stays),
         TEST(what_is_not_a_socket_is_refused_and_stays),

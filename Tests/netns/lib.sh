@@ -138,7 +138,8 @@ cleanup() {
         rm -f /run/nexusguard/*."$(stat -Lc %i "/run/netns/$ns" 2>/dev/null || echo none)".setting
         ip netns del "$ns" 2>/dev/null || true
     done
-    rm -f "$SOCKETS/$P"*.sock "/run/nexusguard/$P"*
+    # Names go on with a letter: n12 must not remove what belongs to n123.
+    rm -f "$SOCKETS/$P"[!0-9]*.sock "/run/nexusguard/$P"[!0-9]*
     rm -rf "$WORK"
     if [[ $status -eq 0 && $CHECKS -eq 0 ]]; then
         say "FAIL: no check ran"
