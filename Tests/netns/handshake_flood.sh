@@ -8,6 +8,9 @@
 #   netns A: ENGINE $WA, PEER $WC  192.0.2.1 ═══ 192.0.2.2      netns B: ENGINE $WB, the victim
 #   netns F: the flood  198.18.0.0/15 ── 203.0.113.1 ═══ 203.0.113.2
 #
+# Runs alone: the handshake thread gives way to everything else that wants a processor, and a fresh
+# peer's session may come after the flood where others want both.
+#
 # What share of its throughput the victim keeps is a benchmark: Benchmarks/handshake_flood.
 #
 # shellcheck source-path=SCRIPTDIR
