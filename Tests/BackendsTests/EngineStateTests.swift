@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 // SPDX-License-Identifier: Apache-2.0
 // The client of the engine's state socket, against servers that answer, refuse, stall or lie.

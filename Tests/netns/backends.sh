@@ -88,7 +88,8 @@ probe "$A" adopt "$WA" >"$WORK/out"
 if [[ $PROGRAM == kernel ]]; then
     in_ns "$A" ip link del "$WA"
 else
-    ENGINE_OF_WA=$(in_ns "$A" ss -H -x -l -p "src = $SOCKETS/$WA.sock" | sed 's/.*pid=\([0-9]*\).*/\1/')
+    # ss shows the name a socket was bound under, which goes on with a process id.
+    ENGINE_OF_WA=$(in_ns "$A" ss -H -x -l -p | grep -F "$SOCKETS/$WA.sock" | sed 's/.*pid=\([0-9]*\).*/\1/')
     kill -KILL "$ENGINE_OF_WA"
 fi
 wait_until 10 "the link to go" is_gone in_ns "$A" ip link show "$WA"
