@@ -1,7 +1,7 @@
-import TestSupport
-import Testing
 // SPDX-License-Identifier: Apache-2.0
 // The client of the engine's state socket, against servers that answer, refuse, stall or lie.
+import TestSupport
+import Testing
 import TunnelPlan
 import WireGuard
 
