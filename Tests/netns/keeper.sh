@@ -78,7 +78,8 @@ host_state() {
     {
         in_ns "$A" ip -4 route show table all
         in_ns "$A" ip -6 route show table all
-        in_ns "$A" ss -H -l -n -u -x | { grep -F "$P" || true; }
+        # A socket's name goes on with the process that made it.
+        in_ns "$A" ss -H -l -n -u -x | { grep -F "$P" || true; } | sed -E 's/\.(sock|engine)\.[0-9]+/.\1/; s/ +/ /g'
         find /run/nexusguard /var/run/wireguard -name "$P*" -not -name "*.lock" -not -name "$WB*" || true
     } | normal | sort
 } 2>/dev/null
