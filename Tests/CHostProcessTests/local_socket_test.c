@@ -245,7 +245,7 @@ static void a_new_name_in_the_directory_is_followed_and_removed_at_the_end(void 
 {
     (void)state;
     struct host_listener listener;
-    char other[128], third[128], elsewhere[128];
+    char other[256], third[128], elsewhere[128];
     snprintf(other, sizeof other, "%s/a/b/other.sock", directory);
     snprintf(third, sizeof third, "%s/a/b/third.sock", directory);
     snprintf(elsewhere, sizeof elsewhere, "%s/a/b/below", directory);
