@@ -66,8 +66,9 @@ struct Bench {
         while let step = rest.first {
             let run = rest.prefix { isOfDevice($0) }
             if together, run.count > 1 {
-                guard host.performTogether(run) else {
-                    fail("pair \(pair): \(run.count) steps of the device together failed")
+                // As the keeper does it: each by itself says what fails.
+                if !host.performTogether(run) {
+                    for step in run { try perform(step, &host, pair) }
                 }
                 rest = rest.dropFirst(run.count)
             } else {

@@ -6,6 +6,8 @@
 #
 #   netns A: ENGINE $WA (NEXUSGUARD_SPIN)  ═══  netns B: ENGINE $WB (NEXUSGUARD_SPIN)
 #
+# Runs alone: others that rename sockets wake an engine's main thread for a look.
+#
 # shellcheck source-path=SCRIPTDIR
 source "$(dirname "$0")/lib.sh"
 
