@@ -68,6 +68,7 @@ struct Bench {
             if together, run.count > 1 {
                 // As the keeper does it: each by itself says what fails.
                 if !host.performTogether(run) {
+                    warn("pair \(pair): \(run.count) steps together failed; made one by one")
                     for step in run { try perform(step, &host, pair) }
                 }
                 rest = rest.dropFirst(run.count)

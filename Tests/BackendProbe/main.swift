@@ -15,6 +15,8 @@ func fail(_ message: String, code: UInt8 = 1) -> Never {
 
 func say(_ text: String) { StandardStream.output.write(text + "\n") }
 
+func warn(_ text: String) { StandardStream.error.write("backend-probe: \(text)\n") }
+
 private let usage = """
     usage: backend-probe VERB IFNAME PROGRAM DIRECTORY [NUMBER [SEED]]
       PROGRAM is an engine, or kernel for the kernel's WireGuard.
