@@ -19,6 +19,15 @@ static uint64_t control_law(uint64_t from_ns, uint32_t count)
     return from_ns + (CODEL_INTERVAL << 8) / square_root((uint64_t)count << 16);
 }
 
+/* An absence counts no further than that. */
+static void forgive_absence(struct codel *c, uint64_t now_ns)
+{
+    uint64_t since = now_ns - c->seen_ns;
+    c->seen_ns = now_ns;
+    if (c->above_until_ns && since > CODEL_ABSENCE)
+        c->above_until_ns += since - CODEL_ABSENCE;
+}
+
 /* Whether the wait was above the target for an interval. */
 static bool stands(struct codel *c, uint64_t wait_ns, bool last, uint64_t now_ns)
 {
@@ -46,6 +55,7 @@ static void begin(struct codel *c, uint64_t now_ns)
 
 bool codel_signal(struct codel *c, uint64_t wait_ns, bool last, uint64_t now_ns)
 {
+    forgive_absence(c, now_ns);
     if (!stands(c, wait_ns, last, now_ns)) {
         c->signalling = false;
         return false;
@@ -59,4 +69,10 @@ bool codel_signal(struct codel *c, uint64_t wait_ns, bool last, uint64_t now_ns)
     c->count += c->count < UINT32_MAX; /* after 0 there is no square root to divide by */
     c->next_ns = control_law(c->next_ns, c->count);
     return true;
+}
+
+void codel_emptied(struct codel *c)
+{
+    c->above_until_ns = 0;
+    c->signalling = false;
 }

@@ -20,10 +20,19 @@
 #define CODEL_TARGET   (1 * NSEC_PER_MSEC)
 #define CODEL_INTERVAL (20 * NSEC_PER_MSEC)
 
+/*
+ * Time between two packets that counts as one during which the queue stood. What is longer, the
+ * thread was not scheduled or was at something else: the packets before and after it tell nothing
+ * of the time between, so that the interval is made of four looks at least. The RFC takes for
+ * granted that who empties the queue is always at it.
+ */
+#define CODEL_ABSENCE (CODEL_INTERVAL / 4)
+
 /* Zeroed at first. */
 struct codel {
     uint64_t above_until_ns; /* signals begin when the wait is above the target until then; 0: it is
                                 below */
+    uint64_t seen_ns;        /* of the last packet */
     uint64_t next_ns;        /* of the next signal */
     uint32_t count;          /* signals since they began */
     uint32_t count_before;   /* the same when they began */
@@ -35,5 +44,8 @@ struct codel {
  * behind it. True: give its sender the signal (ECN, or the loss of it).
  */
 bool codel_signal(struct codel *codel, uint64_t wait_ns, bool last, uint64_t now_ns);
+
+/* Nothing is left in the queue, whoever was last: it does not stand (RFC 8289 §5.6). */
+void codel_emptied(struct codel *codel);
 
 #endif

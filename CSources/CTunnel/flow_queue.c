@@ -210,6 +210,7 @@ struct queued_frame *flow_queue_take(struct flow_queue *q, uint64_t now_ns)
             append_flow(&q->old, flow);
         } else {
             flow->list = IN_NONE;
+            codel_emptied(&flow->codel);
         }
     }
 }

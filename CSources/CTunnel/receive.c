@@ -366,6 +366,9 @@ static void watch_queue(struct receiver *r, const struct udp_socket *socket,
         received[i].signal =
             is_bulk(&received[i]) && codel_signal(codel, received[i].waited_ns, last, now);
     }
+    /* Also where the last one was not bulk: a short last fragment, a handshake. */
+    if (count < UDP_RECEIVE_MESSAGES)
+        codel_emptied(codel);
 }
 
 bool receive_batch(struct thread *t, struct udp_socket *socket)

@@ -104,6 +104,48 @@ static void the_last_packet_gets_none(void **state)
         assert_false(codel_signal(&c, LONG_WAIT, true, now));
 }
 
+/* Whoever serves the queue gets no time of a CPU for most of the interval: of what happened
+ * meanwhile it has seen the end only. */
+static void an_absence_is_not_a_queue_that_stands(void **state)
+{
+    struct codel c = {0};
+    uint64_t now = START;
+    (void)state;
+    for (int round = 0; round < 10; round++) {
+        for (int look = 0; look < 3; look++, now += 3 * CODEL_INTERVAL)
+            assert_int_equal(run(&c, &now, 8 * STEP, LONG_WAIT, NULL, 0), 0);
+        assert_int_equal(run(&c, &now, STEP, SHORT_WAIT, NULL, 0), 0);
+    }
+}
+
+/* Slow is not absent: a queue that is found standing look after look gets its signals. */
+static void who_looks_seldom_gives_them_later(void **state)
+{
+    struct codel c = {0};
+    uint64_t now = START;
+    unsigned looks = 0;
+    (void)state;
+    for (bool told = false; !told; looks++, now += 2 * CODEL_INTERVAL)
+        told = codel_signal(&c, LONG_WAIT, false, now);
+    assert_in_range(looks, 4, 6);
+}
+
+static void a_queue_that_was_emptied_stood_no_longer(void **state)
+{
+    struct codel c = {0};
+    uint64_t now = START;
+    (void)state;
+    for (int burst = 0; burst < 20; burst++) {
+        assert_int_equal(run(&c, &now, CODEL_INTERVAL - STEP, LONG_WAIT, NULL, 0), 0);
+        codel_emptied(&c);
+        assert_int_equal(run(&c, &now, CODEL_INTERVAL - STEP, LONG_WAIT, NULL, 0), 0);
+        codel_emptied(&c);
+    }
+    run(&c, &now, 3 * CODEL_INTERVAL, LONG_WAIT, NULL, 0);
+    codel_emptied(&c);
+    assert_int_equal(run(&c, &now, CODEL_INTERVAL - STEP, LONG_WAIT, NULL, 0), 0);
+}
+
 /* Days of overload must not end in a division by zero. */
 static void their_count_does_not_wrap(void **state)
 {
@@ -127,6 +169,9 @@ int main(void)
         cmocka_unit_test(soon_after_they_go_on_nearly_as_often),
         cmocka_unit_test(long_after_they_begin_anew),
         cmocka_unit_test(the_last_packet_gets_none),
+        cmocka_unit_test(an_absence_is_not_a_queue_that_stands),
+        cmocka_unit_test(who_looks_seldom_gives_them_later),
+        cmocka_unit_test(a_queue_that_was_emptied_stood_no_longer),
         cmocka_unit_test(their_count_does_not_wrap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,11 +19,16 @@ static void adjust(struct tunnel_options *options)
     options->no_vnet_hdr = strcmp(options->name, "sim0") != 0;
 }
 
-static void inject_small(uint32_t sequence)
+static void inject(uint32_t length, uint32_t sequence)
 {
     struct virtio_net_hdr none = {0};
-    uint8_t packet[64];
-    sim_inject_frame(0, &none, packet, sim_packet(packet, 0, 1, sizeof packet, sequence));
+    uint8_t packet[SEGMENT];
+    sim_inject_frame(0, &none, packet, sim_packet(packet, 0, 1, length, sequence));
+}
+
+static void inject_small(uint32_t sequence)
+{
+    inject(64, sequence);
 }
 
 static int set_up(void **state)
@@ -253,6 +258,47 @@ static void a_socket_full_of_small_datagrams_tells_nobody(void **state)
     assert_int_equal(a.segments + sim_drops(1, DROP_UDP_QUEUE_CONGESTED), SEGMENTS);
 }
 
+/* A host that has no time for the engine: every datagram waits long, and is alone with its last
+ * fragment, seconds after the one before. */
+static void what_waits_for_a_thread_that_was_not_scheduled_stands_in_no_queue(void **state)
+{
+    enum { DATAGRAMS = 20 };
+    struct thread *from = &sim.node[0].tunnel->worker[0].primary;
+    struct thread *to = &sim.node[1].tunnel->worker[0].primary;
+    (void)state;
+    for (uint32_t i = 0; i < DATAGRAMS; i++) {
+        inject(SEGMENT, i);
+        inject_small(i);
+        while (sim.node[0].tun_out.head)
+            send_batch(from);
+        pass(MS(100));
+        receive_batch(to, &to->sockets->v4);
+        pass(SECONDS(2));
+    }
+    assert_int_equal(sim_drops(1, DROP_UDP_QUEUE_CONGESTED), 0);
+    assert_int_equal(take_all().small, 2 * DATAGRAMS);
+}
+
+/* The same, and it loses the CPU in the middle of a datagram of many fragments as well. */
+static void an_absence_amid_fragments_costs_none(void **state)
+{
+    enum { DATAGRAMS = 20, FRAGMENTS = 44 };
+    struct thread *from = &sim.node[0].tunnel->worker[0].primary;
+    struct thread *to = &sim.node[1].tunnel->worker[0].primary;
+    (void)state;
+    for (uint32_t i = 0; i < DATAGRAMS; i++) {
+        for (uint32_t k = 0; k < FRAGMENTS; k++)
+            inject(SEGMENT, k);
+        while (sim.node[0].tun_out.head)
+            send_batch(from);
+        for (uint32_t batch = 0; receive_batch(to, &to->sockets->v4); batch++)
+            pass(batch == i % 5 ? MS(60) : NSEC_PER_MSEC / 2);
+        pass(SECONDS(2));
+    }
+    assert_int_equal(sim_drops(1, DROP_UDP_QUEUE_CONGESTED), 0);
+    assert_int_equal(take_all().small, DATAGRAMS * FRAGMENTS);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -266,6 +312,8 @@ int main(void)
         TEST(a_standing_socket_costs_a_packet_now_and_then),
         TEST(a_standing_socket_marks_who_understands_marks),
         TEST(a_socket_full_of_small_datagrams_tells_nobody),
+        TEST(what_waits_for_a_thread_that_was_not_scheduled_stands_in_no_queue),
+        TEST(an_absence_amid_fragments_costs_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

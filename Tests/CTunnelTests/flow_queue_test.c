@@ -192,6 +192,24 @@ static void what_waits_unseen_counts(void **state)
     assert_in_range(told, 3, 15);
 }
 
+/* As many as there are frames for, far apart: each time the queue is full, and then empty. */
+static void bursts_that_fill_the_queue_are_not_told(void **state)
+{
+    uint32_t number;
+    bool signal;
+    (void)state;
+    for (uint32_t burst = 0; burst < 20; burst++) {
+        uint64_t now = NOW + burst * 5 * CODEL_INTERVAL;
+        for (uint16_t flow = 0; flow < FLOW_QUEUE_FRAMES; flow++)
+            assert_true(put_super(flow, BULK, burst, now));
+        for (uint16_t i = 0; i < FLOW_QUEUE_FRAMES; i++) {
+            assert_true(take(now, &number, &signal) >= 0);
+            assert_false(signal);
+        }
+        assert_int_equal(take(now, &number, &signal), -1);
+    }
+}
+
 static void fragments_of_a_datagram_stay_together(void **state)
 {
     (void)state;
@@ -244,6 +262,7 @@ int main(void)
         TEST(every_frame_leaves_once_and_in_order),
         TEST(only_the_flow_that_stands_is_told),
         TEST(what_waits_unseen_counts),
+        TEST(bursts_that_fill_the_queue_are_not_told),
         TEST(fragments_of_a_datagram_stay_together),
         TEST(any_bytes_of_any_length_will_do),
     };
