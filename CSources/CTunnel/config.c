@@ -151,9 +151,41 @@ static void set_private_key(struct tunnel *tunnel, const uint8_t *private_key)
         tunnel_remove_peer(tunnel, ourselves);
 }
 
+/* Until every data thread has come back from poll(), or about a second has passed on a machine that
+ * does not let them. */
+static void await_workers(struct tunnel *tunnel)
+{
+    const struct timespec moment = {.tv_nsec = NSEC_PER_MSEC / 10};
+    uint64_t before[TUNNEL_MAX_WORKERS][2];
+
+    for (unsigned i = 0; i < tunnel->worker_count; i++) {
+        before[i][0] = counter_get(&tunnel->worker[i].primary.counters.wakeups);
+        before[i][1] = counter_get(&tunnel->worker[i].secondary.counters.wakeups);
+    }
+    for (unsigned i = 0, waits = 0;
+         i < tunnel->worker_count && waits < 10000 && !atomic_load(&tunnel->stopping);) {
+        const struct worker *w = &tunnel->worker[i];
+        if (counter_get(&w->primary.counters.wakeups) != before[i][0] &&
+            counter_get(&w->secondary.counters.wakeups) != before[i][1]) {
+            i++;
+        } else {
+            wake_workers(tunnel); /* again: one that spins takes it without a wake-up */
+            nanosleep(&moment, NULL);
+            waits++;
+        }
+    }
+}
+
+/* A thread inside a system call holds the socket it is there with until it returns (fs/select.c for
+ * poll()), though another has its number by now. So a port that was ours a moment ago can still be
+ * taken, by ourselves. */
 int tunnel_bind(struct tunnel *tunnel, uint16_t port)
 {
     int error = udp_bind(&tunnel->udp, port, &tunnel->control.counters);
+    for (int attempts = 0; error == -EADDRINUSE && tunnel->started && attempts < 3; attempts++) {
+        await_workers(tunnel);
+        error = udp_bind(&tunnel->udp, port, &tunnel->control.counters);
+    }
     if (!error)
         wake_workers(tunnel);
     return error;
