@@ -99,9 +99,10 @@ expect_at_least() {
 # An emulated machine (tools/kernel-vm) gets ten times as long.
 PATIENCE=${KERNEL_VM:+10}
 PATIENCE=${PATIENCE:-1}
-# wait_until SECONDS DESCRIPTION COMMAND…
+# wait_until SECONDS DESCRIPTION COMMAND…: SECONDS is what it may take where there is a processor for it;
+# three times as much on one that others want as well. Only failures wait so long.
 wait_until() {
-    local deadline=$((SECONDS + $1 * PATIENCE + 1)) description=$2
+    local deadline=$((SECONDS + $1 * PATIENCE * 3)) description=$2
     shift 2
     until "$@" >/dev/null 2>&1; do
         ((SECONDS < deadline)) || fail "waited in vain for: $description"
