@@ -7,6 +7,7 @@
  *
  * Packet sockets put packets on a device and see what the engine writes to it, so neither addresses
  * nor routes are needed. Needs CAP_SYS_ADMIN and CAP_NET_ADMIN; skipped without.
+ * Waits more than it computes.
  */
 #include "include/tunnel.h"
 
