@@ -42,7 +42,9 @@ public struct EngineOptions: Sendable {
     public init(name: String) { self.name = name }
 
     /// Every back-end there is; not every machine runs all.
-    public static let aeadNames = ["avx2", "ipsec-mb", "libcrypto", "portable", "libsodium"]
+    public static let aeadNames = [
+        "avx512", "avx2", "ipsec-mb", "libcrypto", "portable", "libsodium",
+    ]
 }
 
 /// Why an engine could not be made or started: what was tried, on what, and what to do.

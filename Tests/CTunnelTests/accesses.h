@@ -4,7 +4,7 @@
  * second copy of CTunnel with -fsanitize=thread for tests that include this, and links no runtime:
  * the calls that the compiler puts before every load and store end here. What is compiled elsewhere
  * is told by wrappers (the linker's --wrap): locks and copies of libc. Not seen: stores of more
- * than 16 bytes at a time, which only avx2 has, and what other libraries do.
+ * than 16 bytes at a time, which only avx2 and avx512 have, and what other libraries do.
  *
  * The test says on whose behalf the code runs; accesses to the stack are its own in any thread and
  * not recorded.

@@ -7,7 +7,8 @@
 #include <time.h>
 
 const struct aead_backend *const aead_backends[] = {
-    &aead_avx2, &aead_ipsec_mb, &aead_libcrypto, &aead_portable, &aead_libsodium, NULL,
+    &aead_avx512,   &aead_avx2,      &aead_ipsec_mb, &aead_libcrypto,
+    &aead_portable, &aead_libsodium, NULL,
 };
 
 #define MAX_BACKENDS (sizeof(aead_backends) / sizeof(aead_backends[0]) - 1)

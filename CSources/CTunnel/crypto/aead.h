@@ -59,6 +59,7 @@ struct aead_worker {
 extern const struct aead_backend aead_libsodium;
 extern const struct aead_backend aead_libcrypto;
 extern const struct aead_backend aead_ipsec_mb;
+extern const struct aead_backend aead_avx512;   /* own kernel, x86 with AVX-512 IFMA */
 extern const struct aead_backend aead_avx2;     /* own kernel, x86 with AVX2 and BMI2 */
 extern const struct aead_backend aead_portable; /* compiler vectors, any 64-bit little-endian */
 

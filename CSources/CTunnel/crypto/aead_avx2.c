@@ -58,16 +58,6 @@ AVX2 static void xor_run(uint8_t *destination, const uint8_t *source, const uint
         xor_tail(destination, source, keystream, length);
 }
 
-/* Ends the current packet, where all of it is there, and continues with the next. */
-__attribute__((noinline)) static struct stretch poly_next_packet(struct chunk *chunk,
-                                                                 struct place end, size_t turns)
-{
-    if (chunk->poly.packet >= chunk->keys || chunk->poly.packet >= end.packet)
-        return (struct stretch){0};
-    poly_catch_up(chunk, (struct place){chunk->poly.packet + 1, 0});
-    return poly_stretch(chunk, end, turns);
-}
-
 AVX2 static void group_run(const struct group *group, struct chunk *chunk, struct place end)
 {
     struct stretch stretch = poly_stretch(chunk, end, CHACHA20_DOUBLE_ROUNDS);

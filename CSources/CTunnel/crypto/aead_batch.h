@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ChaCha20-Poly1305 over batches, for back-ends that compute several ChaCha20 blocks at once:
- * ChaCha20 on the vector units and Poly1305 on the integer units in the same instruction stream,
- * where neither waits for the other.
+ * ChaCha20-Poly1305 over batches, for back-ends that compute several ChaCha20 blocks at once and
+ * Poly1305 in the same instruction stream, so that neither waits for its own last result.
  *
  * A batch is one sequence of blocks: first every packet's block 0, which is its Poly1305 key
  * (RFC 8439 §2.6), then the blocks of the first packet, of the second, and so on. Groups of as many
@@ -13,9 +12,11 @@
  * Constant time: branches and addresses depend on lengths, counts and positions, and on whether a
  * tag was right.
  *
- * For one file to include, after its ChaCha20 (CHACHA20_LANES, chacha20_set_lanes()) and
- * poly1305_scalar.h. It defines BATCH_TARGET, the attribute of functions that use its instructions,
- * STEPS_PER_DOUBLE_ROUND, the Poly1305 blocks that stand beside one, group_run() and xor_run().
+ * For one file to include, after its ChaCha20 (CHACHA20_LANES, chacha20_set_lanes()) and its
+ * Poly1305 (POLY1305_STEP, the bytes that it takes at a time, poly1305_load_keys(),
+ * poly1305_steps(), poly1305_end()). It defines BATCH_TARGET, the attribute of functions that use
+ * its instructions, STEPS_PER_DOUBLE_ROUND, the Poly1305 steps that stand beside one, group_run()
+ * and xor_run().
  */
 #ifndef CTUNNEL_AEAD_BATCH_H
 #define CTUNNEL_AEAD_BATCH_H
@@ -30,6 +31,11 @@
 #define DECLASSIFY(pointer, size) ((void)0)
 #endif
 
+/* How deep their frames are, in bytes. */
+#ifndef BATCH_STACK
+#define BATCH_STACK 2048
+#endif
+
 #define CHUNK 64 /* packets whose Poly1305 keys are made together */
 
 /* All that depends on a key lives here, and batch_forget() wipes it. A back-end's worker begins
@@ -38,7 +44,7 @@ struct batch_worker {
     struct aead_worker base;
     size_t keys_held; /* so many of the next were made since the last batch_forget() */
     struct poly1305_key poly_keys[CHUNK];
-    _Alignas(32) uint8_t keystream[CHACHA20_LANES][CHACHA20_BLOCK];
+    _Alignas(64) uint8_t keystream[CHACHA20_LANES][CHACHA20_BLOCK];
     struct poly1305 poly;
 };
 
@@ -159,35 +165,25 @@ static struct place ready(const struct chunk *chunk)
     return chunk->sealing ? chunk->done : (struct place){chunk->count, 0};
 }
 
-/* How many whole blocks of the packet being authenticated lie before `end`. */
-static size_t poly_blocks(const struct chunk *chunk, struct place end)
+/* How many whole steps of the packet being authenticated lie before `end`. */
+static size_t poly_steps(const struct chunk *chunk, struct place end)
 {
     if (chunk->poly.packet >= chunk->keys || !before(chunk->poly, end))
         return 0;
     const uint32_t limit =
         chunk->poly.packet < end.packet ? chunk->packets[chunk->poly.packet].length : end.bytes;
-    return (limit - chunk->poly.bytes) / POLY1305_BLOCK;
+    return (limit - chunk->poly.bytes) / POLY1305_STEP;
 }
 
-/* The last bytes, the lengths (RFC 8439 §2.8; no associated data) and the tag. */
-BATCH_TARGET static void poly_end(struct chunk *chunk, struct poly1305 poly)
+/* The last bytes and the tag. */
+BATCH_TARGET static void poly_end(struct chunk *chunk, struct poly1305 *poly)
 {
     struct aead_packet *packet = &chunk->packets[chunk->poly.packet];
-    const struct poly1305_key *key = poly_key(chunk);
     const uint8_t *data = ciphertext(chunk, chunk->poly.packet) + chunk->poly.bytes;
-    const uint32_t left = packet->length - chunk->poly.bytes;
-    const uint64_t length = packet->length;
     uint64_t tag[2];
 
-    uint8_t last[2][POLY1305_BLOCK] = {0};
-    if (left)
-        memcpy(last[0], data, left);
-    memcpy(last[1] + 8, &length, sizeof(length));
-    if (left)
-        poly1305_blocks(&poly, key, last[0], 2);
-    else
-        poly1305_blocks(&poly, key, last[1], 1);
-    poly1305_finish(&poly, key, tag);
+    poly1305_end(poly, poly_key(chunk), data, packet->length - chunk->poly.bytes, packet->length,
+                 tag);
     if (chunk->sealing) {
         memcpy(packet->destination + packet->length, tag, sizeof(tag));
     } else {
@@ -207,8 +203,8 @@ BATCH_TARGET static void poly_end(struct chunk *chunk, struct poly1305 poly)
 static void poly_end_if_left(struct chunk *chunk, struct place end)
 {
     if (chunk->poly.packet < chunk->keys && chunk->poly.packet < end.packet &&
-        chunk->packets[chunk->poly.packet].length - chunk->poly.bytes < POLY1305_BLOCK)
-        poly_end(chunk, chunk->worker->poly);
+        chunk->packets[chunk->poly.packet].length - chunk->poly.bytes < POLY1305_STEP)
+        poly_end(chunk, &chunk->worker->poly);
 }
 
 /* Authenticates up to `target` by itself. */
@@ -216,22 +212,31 @@ BATCH_TARGET static void poly_catch_up(struct chunk *chunk, struct place target)
 {
     while (before(chunk->poly, target)) {
         const uint8_t *data = ciphertext(chunk, chunk->poly.packet) + chunk->poly.bytes;
-        const size_t blocks = poly_blocks(chunk, target);
+        const size_t steps = poly_steps(chunk, target);
         struct poly1305 poly = chunk->worker->poly;
-        if (blocks)
-            poly1305_blocks(&poly, poly_key(chunk), data, blocks);
-        chunk->poly.bytes += (uint32_t)blocks * POLY1305_BLOCK;
+        if (steps)
+            poly1305_steps(&poly, poly_key(chunk), data, steps);
+        chunk->poly.bytes += (uint32_t)steps * POLY1305_STEP;
         if (chunk->poly.packet < target.packet)
-            poly_end(chunk, poly);
+            poly_end(chunk, &poly);
         else
             chunk->worker->poly = poly;
     }
 }
 
+/* The first place not before `place` where a step ends, if only with its packet. */
+static struct place poly_step_end(const struct chunk *chunk, struct place place)
+{
+    const uint32_t bytes = (place.bytes + POLY1305_STEP - 1) / POLY1305_STEP * POLY1305_STEP;
+    if (place.bytes && bytes > chunk->packets[place.packet].length)
+        return (struct place){place.packet + 1, 0};
+    return (struct place){place.packet, bytes};
+}
+
 /* ---- both --------------------------------------------------------------------------------------
  */
 
-/* Blocks of one packet that can be authenticated beside a group. */
+/* Steps within one packet that can be made beside a group. */
 struct stretch {
     const uint8_t *data;
     const struct poly1305_key *key;
@@ -241,21 +246,34 @@ struct stretch {
 /* What there is up to `end`, for at most `turns` double rounds. */
 static struct stretch poly_stretch(struct chunk *chunk, struct place end, size_t turns)
 {
-    const size_t available = poly_blocks(chunk, end) / STEPS_PER_DOUBLE_ROUND;
+    const size_t available = poly_steps(chunk, end) / STEPS_PER_DOUBLE_ROUND;
     if (!available)
         return (struct stretch){0};
     const struct stretch stretch = {ciphertext(chunk, chunk->poly.packet) + chunk->poly.bytes,
                                     poly_key(chunk), available < turns ? available : turns};
-    chunk->poly.bytes += (uint32_t)stretch.turns * STEPS_PER_DOUBLE_ROUND * POLY1305_BLOCK;
+    chunk->poly.bytes += (uint32_t)stretch.turns * STEPS_PER_DOUBLE_ROUND * POLY1305_STEP;
     return stretch;
+}
+
+/* Ends the current packet, where all of it is there, and continues with the next; for a
+ * group_run() that goes on across packets. */
+__attribute__((noinline, unused)) static struct stretch
+poly_next_packet(struct chunk *chunk, struct place end, size_t turns)
+{
+    if (chunk->poly.packet >= chunk->keys || chunk->poly.packet >= end.packet)
+        return (struct stretch){0};
+    poly_catch_up(chunk, (struct place){chunk->poly.packet + 1, 0});
+    return poly_stretch(chunk, end, turns);
 }
 
 BATCH_TARGET static void group_take_keys(const struct group *group, struct chunk *chunk)
 {
-    for (size_t lane = 0; lane < group->keys; lane++)
-        chunk->worker->poly_keys[chunk->keys++] = poly1305_load_key(chunk->worker->keystream[lane]);
-    if (chunk->worker->keys_held < chunk->keys)
-        chunk->worker->keys_held = chunk->keys;
+    struct batch_worker *worker = chunk->worker;
+    poly1305_load_keys(worker->poly_keys + chunk->keys, (const uint8_t(*)[64])worker->keystream,
+                       group->keys);
+    chunk->keys += group->keys;
+    if (worker->keys_held < chunk->keys)
+        worker->keys_held = chunk->keys;
 }
 
 static void run_chunk(struct chunk *chunk)
@@ -272,7 +290,7 @@ static void run_chunk(struct chunk *chunk)
         group_run(group, chunk, ready(chunk));
         group_take_keys(group, chunk);
         if (!chunk->sealing)
-            poly_catch_up(chunk, group->end);
+            poly_catch_up(chunk, poly_step_end(chunk, group->end));
         group_xor(group, chunk);
         chunk->done = group->end;
         if (chunk->sealing && chunk->done.packet)
@@ -322,7 +340,7 @@ static void batch_forget(struct batch_worker *worker)
     worker->keys_held = 0;
     sodium_memzero(worker->keystream, sizeof(worker->keystream));
     sodium_memzero(&worker->poly, sizeof(worker->poly));
-    sodium_stackzero(2048); /* what the functions above kept in their frames */
+    sodium_stackzero(BATCH_STACK); /* what the functions above kept in their frames */
 }
 
 #endif

@@ -7,11 +7,9 @@
 #ifndef CTUNNEL_POLY1305_SCALAR_H
 #define CTUNNEL_POLY1305_SCALAR_H
 
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "poly1305.h"
 
-#define POLY1305_BLOCK 16
+#define POLY1305_STEP POLY1305_BLOCK
 
 /* Compiled for mulx, which leaves the carry flag alone, unless the file that includes this defines
  * POLY1305_PORTABLE. */
@@ -27,31 +25,25 @@ struct poly1305_key {
     uint64_t r0, r1;
     uint64_t
         r1_5; /* 5/4 r1: what r1 2^64 · 2^64 is modulo p, as clamping makes r1 a multiple of 4 */
-    uint64_t s0, s1;
+    uint64_t s[2];
 };
 
 struct poly1305 {
     uint64_t h0, h1, h2;
 };
 
-POLY1305_INLINE uint64_t poly1305_load(const uint8_t *bytes)
+/* Each block begins with r | s (RFC 8439 §2.6). */
+POLY1305_INLINE void poly1305_load_keys(struct poly1305_key *keys, const uint8_t (*blocks)[64],
+                                        size_t count)
 {
-    uint64_t word; /* the machine is little-endian */
-    memcpy(&word, bytes, 8);
-    return word;
-}
-
-/* `bytes` is r | s (RFC 8439 §2.5.1, where the clamp is too). */
-POLY1305_INLINE struct poly1305_key poly1305_load_key(const uint8_t bytes[32])
-{
-    struct poly1305_key key = {
-        .r0 = poly1305_load(bytes) & 0x0ffffffc0fffffff,
-        .r1 = poly1305_load(bytes + 8) & 0x0ffffffc0ffffffc,
-        .s0 = poly1305_load(bytes + 16),
-        .s1 = poly1305_load(bytes + 24),
-    };
-    key.r1_5 = key.r1 + (key.r1 >> 2);
-    return key;
+    for (size_t i = 0; i < count; i++) {
+        keys[i] = (struct poly1305_key){
+            .r0 = poly1305_load(blocks[i]) & POLY1305_CLAMP_0,
+            .r1 = poly1305_load(blocks[i] + 8) & POLY1305_CLAMP_1,
+            .s = {poly1305_load(blocks[i] + 16), poly1305_load(blocks[i] + 24)},
+        };
+        keys[i].r1_5 = keys[i].r1 + (keys[i].r1 >> 2);
+    }
 }
 
 /* h += 2^128 + m. */
@@ -139,8 +131,8 @@ POLY1305_INLINE void poly1305_multiply(struct poly1305 *p, const struct poly1305
 static const uint8_t poly1305_zero[POLY1305_BLOCK];
 
 /* `count` blocks, one at least. */
-POLY1305_INLINE void poly1305_blocks(struct poly1305 *p, const struct poly1305_key *key,
-                                     const uint8_t *blocks, size_t count)
+POLY1305_INLINE void poly1305_steps(struct poly1305 *p, const struct poly1305_key *key,
+                                    const uint8_t *blocks, size_t count)
 {
     poly1305_add(p, blocks);
     for (; count > 1; count--) {
@@ -150,22 +142,21 @@ POLY1305_INLINE void poly1305_blocks(struct poly1305 *p, const struct poly1305_k
     poly1305_multiply(p, key, poly1305_zero, 0);
 }
 
-/* The tag: (h mod p) + s mod 2^128. */
-POLY1305_INLINE void poly1305_finish(const struct poly1305 *p, const struct poly1305_key *key,
-                                     uint64_t tag[2])
+/* The last `left` bytes of `length`, fewer than a block, the lengths (RFC 8439 §2.8; no associated
+ * data) and the tag. */
+POLY1305_INLINE void poly1305_end(struct poly1305 *p, const struct poly1305_key *key,
+                                  const uint8_t *data, uint32_t left, uint32_t length,
+                                  uint64_t tag[2])
 {
-    typedef unsigned __int128 u128;
-    /* h < 2 p. h + 5 reaches 2^130 exactly where h >= p; then its low bits are h - p. */
-    const u128 g0 = (u128)p->h0 + 5;
-    const u128 g1 = (u128)p->h1 + (uint64_t)(g0 >> 64);
-    const uint64_t g2 = p->h2 + (uint64_t)(g1 >> 64);
-    const uint64_t take = (uint64_t)0 - (g2 >> 2); /* g2 >> 2 is 0 or 1 */
-    const uint64_t h0 = (p->h0 & ~take) | ((uint64_t)g0 & take);
-    const uint64_t h1 = (p->h1 & ~take) | ((uint64_t)g1 & take);
-
-    const u128 t0 = (u128)h0 + key->s0;
-    tag[0] = (uint64_t)t0;
-    tag[1] = h1 + key->s1 + (uint64_t)(t0 >> 64);
+    uint8_t last[2][POLY1305_BLOCK] = {0};
+    if (left)
+        memcpy(last[0], data, left);
+    memcpy(last[1] + 8, &length, sizeof(length));
+    if (left)
+        poly1305_steps(p, key, last[0], 2);
+    else
+        poly1305_steps(p, key, last[1], 1);
+    poly1305_tag((const uint64_t[3]){p->h0, p->h1, p->h2}, key->s, tag);
 }
 
 #endif
