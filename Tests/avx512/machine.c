@@ -79,7 +79,7 @@ int printf(const char *format, ...)
 void exit(int code)
 {
     printf("exit %d\n", code);
-    while (!(in(SERIAL_STATUS) & STATUS_IDLE))
+    while (!(in(SERIAL_STATUS)&STATUS_IDLE))
         ;
     for (const char *letter = "Shutdown"; *letter; letter++)
         out(POWER, (uint8_t)*letter);
