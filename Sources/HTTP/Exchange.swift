@@ -11,6 +11,8 @@ final class Exchange {
     private var body: [UInt8] = []
     /// Bytes of the body that came, also those that were not kept.
     private var received = 0
+    /// Bytes of the body as its head says; nil: it does not.
+    private var announced: Int?
     /// The body is not kept; this status is the answer.
     private var refusal: Int?
     private var reserved = 0
@@ -22,13 +24,13 @@ final class Exchange {
     init(_ connection: ServerConnection) { self.connection = connection }
 
     /// At the end of the head. A body that says it is too long is refused before it comes.
-    func begin(_ core: ServerCore, _ library: OpaquePointer) -> MHD_Result {
+    func begin(_ core: ServerCore, _ library: OpaquePointer, _ version: String) -> MHD_Result {
         connection.expectEnd(within: core.options.bodyDeadline)
-        let announced = unsafe MHD_lookup_connection_value(
-            library, .HEADER_KIND, "Content-Length"
-        ).flatMap { unsafe Int(String(cString: $0)) }
+        guard let framing = unsafe RequestFraming(Self.headers(of: library), version: version)
+        else { return unsafe send(.lastOne(400), core, library) }
+        announced = framing.announced
         guard let announced, announced > core.options.bodyLimit else { return .YES }
-        return unsafe send(.plain(413), core, library)
+        return unsafe send(.lastOne(413), core, library)
     }
 
     /// A body that grows too long is read on and forgotten, since an answer in the middle of it
@@ -56,6 +58,12 @@ final class Exchange {
             var response = HTTPResponse.plain(refusal)
             if refusal == 503 { response.headers["Retry-After"] = "5" }
             return unsafe send(response, core, library)
+        }
+        // Whatever the library took for the length: what it takes for the next request would be this
+        // one's body.
+        guard announced == nil || announced == received else {
+            release(core)
+            return unsafe send(.lastOne(400), core, library)
         }
         let request = HTTPRequest(
             method: method, path: path, query: unsafe Self.query(of: library),
@@ -209,5 +217,10 @@ extension HTTPResponse {
     /// A refusal by the server itself. Agents take no notice of what is not JSON.
     fileprivate static func plain(_ status: Int) -> HTTPResponse {
         HTTPResponse(status: status)
+    }
+
+    /// Where the request ends is not known, or not waited for: nothing after it is one.
+    fileprivate static func lastOne(_ status: Int) -> HTTPResponse {
+        HTTPResponse(status: status, headers: ["Connection": "close"])
     }
 }

@@ -37,10 +37,20 @@ public struct HTTPHeaders: Sendable, Equatable, ExpressibleByDictionaryLiteral {
     /// Whether every field is one that may be sent: names of tokens, values without control
     /// characters (RFC 9110 section 5.5), which could end the field and begin another.
     var areWellFormed: Bool {
-        fields.allSatisfy { field in
-            !field.name.isEmpty && field.name.utf8.allSatisfy(isTokenCharacter)
-                && field.value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
-        }
+        areNamesTokens
+            && fields.allSatisfy { $0.value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F } }
+    }
+
+    /// Whether every field is one that may be taken: as `areWellFormed`, but tabs are blanks.
+    var areAcceptable: Bool {
+        areNamesTokens
+            && fields.allSatisfy {
+                $0.value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
+            }
+    }
+
+    private var areNamesTokens: Bool {
+        fields.allSatisfy { !$0.name.isEmpty && $0.name.utf8.allSatisfy(isTokenCharacter) }
     }
 }
 

@@ -25,11 +25,15 @@ public struct HTTPResponse: Sendable {
             headers: ["Content-Type": contentType, "Cache-Control": "no-store"], body: body)
     }
 
-    /// Server-sent events (HTML standard, section 9.2) from `stream`.
+    /// Server-sent events (HTML standard, section 9.2) from `stream`. The connection ends with it: a
+    /// client whose streams are closed holds none.
     public static func events(_ stream: EventStream) -> HTTPResponse {
         var response = HTTPResponse(
             status: 200,
-            headers: ["Content-Type": "text/event-stream", "Cache-Control": "no-store"])
+            headers: [
+                "Content-Type": "text/event-stream", "Cache-Control": "no-store",
+                "Connection": "close",
+            ])
         response.stream = stream
         return response
     }

@@ -10,8 +10,9 @@ func installCallbacks(_ settings: inout http_daemon_settings) {
     unsafe settings.connection_changed = { context, connection, slot, change in
         unsafe connectionChanged(core(context), connection!, slot!, change)
     }
-    unsafe settings.handle = { context, connection, path, method, _, bytes, count, slot in
-        unsafe handle(core(context), connection!, path!, method!, bytes, count!, slot!)
+    unsafe settings.handle = { context, connection, path, method, version, bytes, count, slot in
+        unsafe handle(
+            core(context), connection!, path!, method!, version!, bytes, count!, slot!)
     }
     unsafe settings.completed = { context, _, slot, _ in
         guard let exchange = unsafe slot!.pointee else { return }
@@ -51,7 +52,8 @@ private func connectionChanged(
 /// First called at the end of the head, then for each piece of the body, then at its end.
 private func handle(
     _ core: ServerCore, _ connection: OpaquePointer, _ path: UnsafePointer<CChar>,
-    _ method: UnsafePointer<CChar>, _ bytes: UnsafePointer<CChar>?,
+    _ method: UnsafePointer<CChar>, _ version: UnsafePointer<CChar>,
+    _ bytes: UnsafePointer<CChar>?,
     _ count: UnsafeMutablePointer<Int>, _ slot: UnsafeMutablePointer<UnsafeMutableRawPointer?>
 ) -> MHD_Result {
     guard let known = unsafe slot.pointee else {
@@ -59,7 +61,7 @@ private func handle(
         let exchange = unsafe Exchange(
             Unmanaged<ServerConnection>.fromOpaque(context).takeUnretainedValue())
         unsafe slot.pointee = Unmanaged.passRetained(exchange).toOpaque()
-        return unsafe exchange.begin(core, connection)
+        return unsafe exchange.begin(core, connection, String(cString: version))
     }
     let exchange = unsafe Unmanaged<Exchange>.fromOpaque(known).takeUnretainedValue()
     if unsafe count.pointee > 0 {
