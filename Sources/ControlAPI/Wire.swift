@@ -30,6 +30,9 @@ public enum Wire {
         _ type: T.Type, from bytes: [UInt8], limit: Int = limit
     ) throws(WireError) -> T {
         guard bytes.count <= limit else { throw .tooLarge(bytes.count) }
+        // The decoder takes UTF-16 and UTF-32 as well, which others on the way read otherwise; RFC
+        // 8259 section 8.1 knows UTF-8 only. They have a NUL in each ASCII character.
+        guard !bytes.contains(0) else { throw .notJSON }
         do {
             return try JSONDecoder().decode(type, from: Data(bytes))
         } catch DecodingError.keyNotFound(let key, let context) {

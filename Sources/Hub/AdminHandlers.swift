@@ -16,7 +16,7 @@ extension Hub {
 
     private static let sessionRoutes: [Route] = [
         Route("POST", admin + "/login", .open) { (hub, call) throws(Refusal) in
-            let request = try call.decode(LoginRequest.self)
+            let request = try call.decode(LoginRequest.self, limit: Route.openBodyLimit)
             let account = try hub.locked { (core) throws(Refusal) in
                 core.model.accounts[request.name]
             }
@@ -75,7 +75,10 @@ extension Hub {
             Route("GET", admin + "/devices/{id}", .administrator) { (hub, call) throws(Refusal) in
                 .json(
                     try hub.locked { (core) throws(Refusal) in
-                        core.view(try core.device(call.parameters[0]), at: call.now)
+                        var view = core.view(try core.device(call.parameters[0]), at: call.now)
+                        view.forwards = core.model.forwards(of: view.id)
+                            .sorted(by: ForwardRule.precedes).map { ForwardView($0) }
+                        return view
                     })
             },
             Route("PATCH", admin + "/devices/{id}", .administrator) { (hub, call) throws(Refusal) in
@@ -135,7 +138,7 @@ extension Hub {
                 Array(core.model.forwards.values)
             }
             let items = rules.filter { device == nil || $0.deviceId == device }
-                .sorted { ($0.ports.lowerBound, $0.id) < ($1.ports.lowerBound, $1.id) }
+                .sorted(by: ForwardRule.precedes)
             return try call.page(items.map { ForwardView($0) })
         },
         Route("POST", admin + "/forwards", .administrator) { (hub, call) throws(Refusal) in

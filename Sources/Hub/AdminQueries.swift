@@ -17,7 +17,6 @@ extension HubCore {
     /// By name; of equals by id.
     mutating func devices(_ query: DeviceQuery, at now: Milliseconds) -> Page<DeviceView> {
         let pattern = Array(query.search.lowercased().utf8)
-        let order = deviceOrder()
         var total = 0
         var page: [String] = []
         for index in 0..<order.count {

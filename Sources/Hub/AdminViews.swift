@@ -55,6 +55,8 @@ public struct DeviceView: Codable, Equatable, Sendable {
     /// `offered` or `moved` while its key changes.
     public var rotation: String?
     public var openAlarms: Int
+    /// Of one that is asked for by itself; nil in lists.
+    public var forwards: [ForwardView]?
 }
 
 /// The tunnel of a device as both ends see it.
@@ -134,6 +136,8 @@ public struct HubView: Codable, Equatable, Sendable {
     public var addresses: [String]
     /// What devices may pin; nil: plain HTTP.
     public var pin: String?
+    /// When the certificate in use ends; nil: plain HTTP.
+    public var certificateExpires: Timestamp?
     public var interface: String
     /// nil: peers and forwards are applied.
     public var keeperProblem: String?

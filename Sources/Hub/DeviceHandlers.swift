@@ -9,7 +9,7 @@ extension Hub {
             .json(200, OpenAPIDocument.bytes)
         },
         Route("POST", DeviceCall.provision.path, .open) { (hub, call) throws(Refusal) in
-            let request = try call.decode(ProvisionRequest.self)
+            let request = try call.decode(ProvisionRequest.self, limit: Route.openBodyLimit)
             let answer = try hub.locked { (core) throws(Refusal) in
                 try core.provision(request, from: call.source, at: call.now)
             }
@@ -64,9 +64,11 @@ extension Hub {
     /// costs no parsing, and parsing holds nobody up.
     private func deviceId(_ call: Call) throws(Refusal) -> String {
         try locked { (core) throws(Refusal) in
-            try core.authenticate(
+            let id = try core.authenticate(
                 call.request.headers["Authorization"], from: call.source, at: call.now
             ).id
+            try core.limitCalls(of: id, at: call.now)
+            return id
         }
     }
 }

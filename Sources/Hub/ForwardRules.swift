@@ -112,6 +112,11 @@ extension HubCore {
 }
 
 extension ForwardRule {
+    /// By port.
+    static func precedes(_ left: ForwardRule, _ right: ForwardRule) -> Bool {
+        (left.ports.lowerBound, left.id) < (right.ports.lowerBound, right.id)
+    }
+
     /// `web: tcp 8443 → 10.1.2.3 port 443`, for messages.
     var summary: String {
         let range =

@@ -15,6 +15,8 @@ public final class Hub: Sendable {
         public var interface = "nghub0"
         /// Of the certificate; nil: plain HTTP.
         public var pin: String?
+        /// When the certificate ends; nil: plain HTTP.
+        public var certificateEnd: Milliseconds?
         /// A sentence about how secrets are kept.
         public var protection = ""
 
@@ -33,16 +35,20 @@ public final class Hub: Sendable {
     let storageTrouble = Trouble()
     let upkeepTrouble = Trouble()
     private let isTunnelDirty = Atomic<Bool>(true)
+    /// The wall clock before the monotonic one, in milliseconds, as far as it has been followed.
+    private let clockOffset: Atomic<Int64>
 
     init(
         core: consuming sending HubCore, surroundings: Surroundings,
-        backup: BackupSource? = nil, clock: @escaping @Sendable () -> Milliseconds
+        backup: BackupSource? = nil, monotonic: Milliseconds = 0,
+        clock: @escaping @Sendable () -> Milliseconds
     ) {
         started = core.started
         self.core = Mutex(core)
         self.surroundings = surroundings
         self.backup = backup
         self.clock = clock
+        clockOffset = Atomic(clock() - monotonic)
     }
 
     var now: Milliseconds { clock() }
@@ -131,6 +137,20 @@ extension Hub {
         defer { streams.forgetClosed(at: now) }
         while try locked({ (core) throws(Refusal) in try core.upkeepPart(at: now) }) {}
     }
+
+    /// Says so when the wall clock has moved otherwise than `monotonic` (milliseconds) since the last
+    /// call. One thread only.
+    func compareClocks(monotonic: Milliseconds) {
+        let offset = now - monotonic
+        let step = offset - clockOffset.load(ordering: .relaxed)
+        // Small ones add up, where a clock is led to the right time slowly.
+        guard abs(step) >= Self.clockTolerance else { return }
+        clockOffset.store(offset, ordering: .relaxed)
+        withCore { $0.clockWasSet(by: step) }
+    }
+
+    /// Milliseconds: less makes nobody silent.
+    private static let clockTolerance: Int64 = 2000
 
     /// Writes what devices have reported, through a connection of its own: no request waits.
     func flush(to database: Database) throws(SQLiteError) {

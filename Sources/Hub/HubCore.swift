@@ -54,10 +54,13 @@ struct HubCore: ~Copyable {
     let keys: HubKeys
     let publicKey: PublicKey
     /// When this process began: before it has listened for a while it does not say who is silent.
-    let started: Milliseconds
+    private(set) var started: Milliseconds
     var live: [String: LiveDevice] = [:]
     var tokenFailures = TokenBuckets()
     var bearerFailures = TokenBuckets()
+    /// Calls of devices that have shown their token, by their ids. An agent makes one in some seconds;
+    /// one that runs wild shall not keep the others waiting.
+    var deviceCalls = TokenBuckets(burst: 300, rate: 5, limit: 1 << 16)
     /// What devices have written to disk and log as often as they ask, by their ids.
     var deviceWrites = TokenBuckets(burst: 32, rate: 1.0 / 30)
     var effects = Effects()
@@ -69,8 +72,8 @@ struct HubCore: ~Copyable {
     private(set) var generation: UInt64 = 1
     /// Behind which device which network is, by text; nil: to be made.
     private var networks: [(deviceId: String, prefix: Prefix)]?
-    /// The devices by name; nil: nobody has asked yet.
-    private var order: DeviceOrder?
+    /// The devices by name. Made at the start: of thousands it takes a tenth of a second.
+    private(set) var order: DeviceOrder
     /// Whose live state has changed since it was written.
     var unwritten: Set<String> = []
     /// What is left of this round of upkeep.
@@ -78,13 +81,16 @@ struct HubCore: ~Copyable {
 
     init(store: Store, keys: HubKeys, now: Milliseconds) throws(StoreError) {
         let model = try store.load()
-        let live = try store.loadLive()
+        var live = try store.loadLive()
+        // From before the clock was put back.
+        for id in live.keys { live[id]!.seen = live[id]!.seen.map { min($0, now) } }
         self.store = store
         self.keys = keys
         publicKey = keys.tunnel.publicKey
         started = now
         self.model = model
         self.live = live
+        order = DeviceOrder(model.devices.values)
         effects.isTunnelChanged = true
     }
 
@@ -117,6 +123,12 @@ struct HubCore: ~Copyable {
             retryAfter: seconds)
     }
 
+    mutating func limitCalls(of device: String, at now: Milliseconds) throws(Refusal) {
+        guard let seconds = deviceCalls.fail(device, at: now) else { return }
+        throw Refusal(
+            .tooManyRequests, "the device calls too often", deviceId: device, retryAfter: seconds)
+    }
+
     /// A device that speaks less than this hub does would misunderstand it. Its tunnel goes on.
     func requireProtocol(
         _ version: Int?, of agent: String?, device: String? = nil
@@ -129,22 +141,22 @@ struct HubCore: ~Copyable {
                 + "this hub \(oldestProtocol) and later", deviceId: device)
     }
 
+    /// The clock was set by `step` milliseconds, or the machine slept for so long: nobody has been
+    /// silent meanwhile, and nobody has been heard in the future.
+    mutating func clockWasSet(by step: Int64) {
+        started += step
+        for id in live.keys {
+            live[id]!.seen? += step
+            live[id]!.judge.moveTimes(by: step)
+        }
+    }
+
     private func previous(_ change: Change) -> Device? {
         switch change {
         case .device(let device): model.devices[device.id]
         case .removeDevice(let id): model.devices[id]
         default: nil
         }
-    }
-}
-
-extension HubCore {
-    /// All devices, by name.
-    mutating func deviceOrder() -> DeviceOrder {
-        if let order { return order }
-        let made = DeviceOrder(model.devices.values)
-        order = made
-        return made
     }
 }
 
@@ -192,8 +204,8 @@ extension HubCore {
         tellOperators("device", id)
         live[id]?.wanted = nil
         if old?.name != new?.name {
-            if let old { order?.remove(old) }
-            if let new { order?.insert(new) }
+            if let old { order.remove(old) }
+            if let new { order.insert(new) }
         }
         let oldPeer = old.flatMap { $0.revoked == nil ? $0 : nil }
         let newPeer = new.flatMap { $0.revoked == nil ? $0 : nil }

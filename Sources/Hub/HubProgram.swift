@@ -85,7 +85,8 @@ private struct Running: ~Copyable {
         let listen = try listening(options, state, host, &surroundings)
         let backup = state.backupSource(certificatePath: state.certificatePath)
         let hub = Hub(
-            core: core, surroundings: surroundings, backup: backup, clock: HubProgram.wallClock)
+            core: core, surroundings: surroundings, backup: backup,
+            monotonic: Host.monotonicMilliseconds(), clock: HubProgram.wallClock)
         let flusher = try openDatabase(state.databasePath)
         let control = try startServer(controlOptions(listen), hub)
         hub.setControlPort(control.port)
@@ -126,6 +127,7 @@ private struct Running: ~Copyable {
             poller.wait(milliseconds: Self.tick)
             if signals.next() != nil { return }
             let now = Host.monotonicMilliseconds()
+            hub.compareClocks(monotonic: now)
             if turn.begin() { worker.submit { [turn] in turn.perform() } }
             if now >= nextUpkeep {
                 nextUpkeep = now + Self.upkeepInterval
@@ -238,6 +240,7 @@ private func listening(
             }
         do throws(HTTPError) {
             surroundings.pin = try Certificate.pin(ofPEM: certificate)
+            surroundings.certificateEnd = try Certificate.expiry(ofPEM: certificate) * 1000
         } catch {
             throw HubError(error)
         }

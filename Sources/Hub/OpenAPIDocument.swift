@@ -413,89 +413,91 @@ enum OpenAPIDocument {
         m":["pending","reporting","silent","revoked"]},"created":{"type":"string","format":"date-t\#
         ime","description":"RFC 3339, UTC, whole seconds"},"tunnel":{"$ref":"#/components/schemas/\#
         TunnelView"},"isInStep":{"type":"boolean","description":"it runs what it should"},"problem\#
-        s":{"type":"array","items":{"type":"string"}},"openAlarms":{"type":"integer","minimum":0},\#
-        "allowedIps":{"type":["array","null"],"items":{"type":"string"}},"lastSeen":{"type":["stri\#
-        ng","null"],"format":"date-time","description":"RFC 3339, UTC, whole seconds"},"revoked":{\#
-        "type":["string","null"],"format":"date-time","description":"RFC 3339, UTC, whole seconds"\#
-        },"rejectedCode":{"type":["string","null"]},"command":{"type":["string","null"],"descripti\#
-        on":"waits for its next heartbeat"},"rotation":{"type":["string","null"],"enum":["offered"\#
-        ,"promised","moved",null]}},"description":"A device. `control` is whether it reports, `tun\#
-        nel` whether packets can flow.","required":["id","name","hwid","platform","agentVersion","\#
-        publicKey","addresses","networks","control","created","tunnel","isInStep","problems","open\#
-        Alarms"]},"ForwardRequest":{"type":"object","properties":{"deviceId":{"type":"string"},"pr\#
-        otocol":{"type":"string","enum":["tcp","udp"]},"publicPort":{"type":"integer","minimum":1,\#
-        "maximum":65535},"id":{"type":["string","null"],"pattern":"^[A-Za-z0-9_-]{1,64}$"},"public\#
-        PortEnd":{"type":["integer","null"],"minimum":1,"maximum":65535},"targetIp":{"type":["stri\#
-        ng","null"],"description":"absent: the device's first address"},"targetPort":{"type":["int\#
-        eger","null"],"minimum":1,"maximum":65535,"description":"absent: as publicPort"},"descript\#
-        ion":{"type":["string","null"],"maxLength":256},"keepsSource":{"type":["boolean","null"]},\#
-        "isEnabled":{"type":["boolean","null"]}},"required":["deviceId","protocol","publicPort"]},\#
-        "ForwardView":{"type":"object","properties":{"id":{"type":"string","pattern":"^[A-Za-z0-9_\#
-        -]{1,64}$"},"deviceId":{"type":"string","description":"of a device","pattern":"^[A-Za-z0-9\#
-        _-]{1,64}$"},"protocol":{"type":"string","enum":["tcp","udp"]},"publicPort":{"type":"integ\#
-        er","minimum":1,"maximum":65535},"targetIp":{"type":"string"},"targetPort":{"type":"intege\#
-        r","minimum":1,"maximum":65535},"keepsSource":{"type":"boolean"},"isEnabled":{"type":"bool\#
-        ean"},"publicPortEnd":{"type":["integer","null"],"minimum":1,"maximum":65535},"description\#
-        ":{"type":["string","null"]}},"required":["id","deviceId","protocol","publicPort","targetI\#
-        p","targetPort","keepsSource","isEnabled"]},"AlarmView":{"type":"object","properties":{"id\#
-        ":{"type":"integer","minimum":1},"kind":{"type":"string"},"text":{"type":"string"},"raised\#
-        ":{"type":"string","format":"date-time","description":"RFC 3339, UTC, whole seconds"},"dev\#
-        iceId":{"type":["string","null"],"description":"of a device","pattern":"^[A-Za-z0-9_-]{1,6\#
-        4}$"},"cleared":{"type":["string","null"],"format":"date-time","description":"RFC 3339, UT\#
-        C, whole seconds"},"acknowledged":{"type":["string","null"],"format":"date-time","descript\#
-        ion":"RFC 3339, UTC, whole seconds"}},"required":["id","kind","text","raised"]},"LogView":\#
-        {"type":"object","properties":{"id":{"type":"integer","minimum":1},"time":{"type":"string"\#
-        ,"format":"date-time","description":"RFC 3339, UTC, whole seconds"},"level":{"type":"strin\#
-        g"},"tag":{"type":"string"},"message":{"type":"string"},"actor":{"type":"string"},"deviceI\#
-        d":{"type":["string","null"],"description":"of a device","pattern":"^[A-Za-z0-9_-]{1,64}$"\#
-        }},"required":["id","time","level","tag","message","actor"]},"CountsView":{"type":"object"\#
-        ,"properties":{"devices":{"type":"integer","minimum":0},"pending":{"type":"integer","minim\#
-        um":0},"reporting":{"type":"integer","minimum":0},"silent":{"type":"integer","minimum":0},\#
-        "revoked":{"type":"integer","minimum":0},"tunnelsUp":{"type":"integer","minimum":0},"token\#
-        s":{"type":"integer","minimum":0},"forwards":{"type":"integer","minimum":0},"openAlarms":{\#
-        "type":"integer","minimum":0}},"required":["devices","pending","reporting","silent","revok\#
-        ed","tunnelsUp","tokens","forwards","openAlarms"]},"HubView":{"type":"object","properties"\#
-        :{"schemaVersion":{"type":"integer","minimum":1},"version":{"type":"string"},"started":{"t\#
-        ype":"string","format":"date-time","description":"RFC 3339, UTC, whole seconds"},"isSetUp"\#
-        :{"type":"boolean"},"publicKey":{"type":"string","description":"standard base64 of 32 byte\#
-        s","pattern":"^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$"},"endpoint":{"type":"string"},"addre\#
-        sses":{"type":"array","items":{"type":"string"}},"interface":{"type":"string"},"protection\#
-        ":{"type":"string","description":"how its secrets are kept"},"pin":{"type":["string","null\#
-        "],"description":"sha256//\u2026, for devices"},"storageProblem":{"type":["string","null"]\#
-        ,"description":"absent: what devices report is on disk"},"keeperProblem":{"type":["string"\#
-        ,"null"],"description":"absent: peers and forwards are applied"},"keeperApplied":{"type":[\#
-        "string","null"],"format":"date-time","description":"RFC 3339, UTC, whole seconds"}},"desc\#
-        ription":"The hub itself.","required":["schemaVersion","version","started","isSetUp","publ\#
-        icKey","endpoint","addresses","interface","protection"]},"OperatorRequest":{"type":"object\#
-        ","properties":{"name":{"type":"string","pattern":"^[A-Za-z0-9_.-]{1,64}$"},"password":{"t\#
-        ype":"string","format":"password","minLength":12,"maxLength":1024}},"required":["name","pa\#
-        ssword"]},"OperatorView":{"type":"object","properties":{"name":{"type":"string","pattern":\#
-        "^[A-Za-z0-9_.-]{1,64}$"},"created":{"type":"string","format":"date-time","description":"R\#
-        FC 3339, UTC, whole seconds"}},"required":["name","created"]},"BackupRequest":{"type":"obj\#
-        ect","properties":{"passphrase":{"type":"string","format":"password","minLength":12,"maxLe\#
-        ngth":1024}},"required":["passphrase"]},"Settings":{"type":"object","properties":{},"descr\#
-        iption":"All settings by name, as text; empty: not set.","additionalProperties":{"type":"s\#
-        tring"}},"TokenPage":{"type":"object","properties":{"items":{"type":"array","items":{"$ref\#
-        ":"#/components/schemas/TokenView"}},"total":{"type":"integer","minimum":0},"offset":{"typ\#
-        e":"integer","minimum":0}},"description":"A part of a list; `total` counts all that the qu\#
-        estion fits.","required":["items","total","offset"]},"DevicePage":{"type":"object","proper\#
-        ties":{"items":{"type":"array","items":{"$ref":"#/components/schemas/DeviceView"}},"total"\#
-        :{"type":"integer","minimum":0},"offset":{"type":"integer","minimum":0}},"description":"A \#
-        part of a list; `total` counts all that the question fits.","required":["items","total","o\#
-        ffset"]},"ForwardPage":{"type":"object","properties":{"items":{"type":"array","items":{"$r\#
-        ef":"#/components/schemas/ForwardView"}},"total":{"type":"integer","minimum":0},"offset":{\#
-        "type":"integer","minimum":0}},"description":"A part of a list; `total` counts all that th\#
-        e question fits.","required":["items","total","offset"]},"AlarmPage":{"type":"object","pro\#
-        perties":{"items":{"type":"array","items":{"$ref":"#/components/schemas/AlarmView"}},"tota\#
-        l":{"type":"integer","minimum":0},"offset":{"type":"integer","minimum":0}},"description":"\#
-        A part of a list; `total` counts all that the question fits.","required":["items","total",\#
-        "offset"]},"LogPage":{"type":"object","properties":{"items":{"type":"array","items":{"$ref\#
-        ":"#/components/schemas/LogView"}},"total":{"type":"integer","minimum":0},"offset":{"type"\#
-        :"integer","minimum":0}},"description":"A part of a list; `total` counts all that the ques\#
-        tion fits.","required":["items","total","offset"]},"OperatorPage":{"type":"object","proper\#
-        ties":{"items":{"type":"array","items":{"$ref":"#/components/schemas/OperatorView"}},"tota\#
-        l":{"type":"integer","minimum":0},"offset":{"type":"integer","minimum":0}},"description":"\#
-        A part of a list; `total` counts all that the question fits.","required":["items","total",\#
-        "offset"]}}}}
+        s":{"type":"array","items":{"type":"string"}},"forwards":{"type":["array","null"],"items":\#
+        {"$ref":"#/components/schemas/ForwardView"},"description":"absent in lists"},"openAlarms":\#
+        {"type":"integer","minimum":0},"allowedIps":{"type":["array","null"],"items":{"type":"stri\#
+        ng"}},"lastSeen":{"type":["string","null"],"format":"date-time","description":"RFC 3339, U\#
+        TC, whole seconds"},"revoked":{"type":["string","null"],"format":"date-time","description"\#
+        :"RFC 3339, UTC, whole seconds"},"rejectedCode":{"type":["string","null"]},"command":{"typ\#
+        e":["string","null"],"description":"waits for its next heartbeat"},"rotation":{"type":["st\#
+        ring","null"],"enum":["offered","promised","moved",null]}},"description":"A device. `contr\#
+        ol` is whether it reports, `tunnel` whether packets can flow.","required":["id","name","hw\#
+        id","platform","agentVersion","publicKey","addresses","networks","control","created","tunn\#
+        el","isInStep","problems","openAlarms"]},"ForwardRequest":{"type":"object","properties":{"\#
+        deviceId":{"type":"string"},"protocol":{"type":"string","enum":["tcp","udp"]},"publicPort"\#
+        :{"type":"integer","minimum":1,"maximum":65535},"id":{"type":["string","null"],"pattern":"\#
+        ^[A-Za-z0-9_-]{1,64}$"},"publicPortEnd":{"type":["integer","null"],"minimum":1,"maximum":6\#
+        5535},"targetIp":{"type":["string","null"],"description":"absent: the device's first addre\#
+        ss"},"targetPort":{"type":["integer","null"],"minimum":1,"maximum":65535,"description":"ab\#
+        sent: as publicPort"},"description":{"type":["string","null"],"maxLength":256},"keepsSourc\#
+        e":{"type":["boolean","null"]},"isEnabled":{"type":["boolean","null"]}},"required":["devic\#
+        eId","protocol","publicPort"]},"ForwardView":{"type":"object","properties":{"id":{"type":"\#
+        string","pattern":"^[A-Za-z0-9_-]{1,64}$"},"deviceId":{"type":"string","description":"of a\#
+         device","pattern":"^[A-Za-z0-9_-]{1,64}$"},"protocol":{"type":"string","enum":["tcp","udp\#
+        "]},"publicPort":{"type":"integer","minimum":1,"maximum":65535},"targetIp":{"type":"string\#
+        "},"targetPort":{"type":"integer","minimum":1,"maximum":65535},"keepsSource":{"type":"bool\#
+        ean"},"isEnabled":{"type":"boolean"},"publicPortEnd":{"type":["integer","null"],"minimum":\#
+        1,"maximum":65535},"description":{"type":["string","null"]}},"required":["id","deviceId","\#
+        protocol","publicPort","targetIp","targetPort","keepsSource","isEnabled"]},"AlarmView":{"t\#
+        ype":"object","properties":{"id":{"type":"integer","minimum":1},"kind":{"type":"string"},"\#
+        text":{"type":"string"},"raised":{"type":"string","format":"date-time","description":"RFC \#
+        3339, UTC, whole seconds"},"deviceId":{"type":["string","null"],"description":"of a device\#
+        ","pattern":"^[A-Za-z0-9_-]{1,64}$"},"cleared":{"type":["string","null"],"format":"date-ti\#
+        me","description":"RFC 3339, UTC, whole seconds"},"acknowledged":{"type":["string","null"]\#
+        ,"format":"date-time","description":"RFC 3339, UTC, whole seconds"}},"required":["id","kin\#
+        d","text","raised"]},"LogView":{"type":"object","properties":{"id":{"type":"integer","mini\#
+        mum":1},"time":{"type":"string","format":"date-time","description":"RFC 3339, UTC, whole s\#
+        econds"},"level":{"type":"string"},"tag":{"type":"string"},"message":{"type":"string"},"ac\#
+        tor":{"type":"string"},"deviceId":{"type":["string","null"],"description":"of a device","p\#
+        attern":"^[A-Za-z0-9_-]{1,64}$"}},"required":["id","time","level","tag","message","actor"]\#
+        },"CountsView":{"type":"object","properties":{"devices":{"type":"integer","minimum":0},"pe\#
+        nding":{"type":"integer","minimum":0},"reporting":{"type":"integer","minimum":0},"silent":\#
+        {"type":"integer","minimum":0},"revoked":{"type":"integer","minimum":0},"tunnelsUp":{"type\#
+        ":"integer","minimum":0},"tokens":{"type":"integer","minimum":0},"forwards":{"type":"integ\#
+        er","minimum":0},"openAlarms":{"type":"integer","minimum":0}},"required":["devices","pendi\#
+        ng","reporting","silent","revoked","tunnelsUp","tokens","forwards","openAlarms"]},"HubView\#
+        ":{"type":"object","properties":{"schemaVersion":{"type":"integer","minimum":1},"version":\#
+        {"type":"string"},"started":{"type":"string","format":"date-time","description":"RFC 3339,\#
+         UTC, whole seconds"},"isSetUp":{"type":"boolean"},"publicKey":{"type":"string","descripti\#
+        on":"standard base64 of 32 bytes","pattern":"^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$"},"end\#
+        point":{"type":"string"},"addresses":{"type":"array","items":{"type":"string"}},"interface\#
+        ":{"type":"string"},"protection":{"type":"string","description":"how its secrets are kept"\#
+        },"certificateExpires":{"type":["string","null"],"format":"date-time","description":"of th\#
+        e certificate in use; absent: plain HTTP"},"pin":{"type":["string","null"],"description":"\#
+        sha256//\u2026, for devices"},"storageProblem":{"type":["string","null"],"description":"ab\#
+        sent: what devices report is on disk"},"keeperProblem":{"type":["string","null"],"descript\#
+        ion":"absent: peers and forwards are applied"},"keeperApplied":{"type":["string","null"],"\#
+        format":"date-time","description":"RFC 3339, UTC, whole seconds"}},"description":"The hub \#
+        itself.","required":["schemaVersion","version","started","isSetUp","publicKey","endpoint",\#
+        "addresses","interface","protection"]},"OperatorRequest":{"type":"object","properties":{"n\#
+        ame":{"type":"string","pattern":"^[A-Za-z0-9_.-]{1,64}$"},"password":{"type":"string","for\#
+        mat":"password","minLength":12,"maxLength":1024}},"required":["name","password"]},"Operato\#
+        rView":{"type":"object","properties":{"name":{"type":"string","pattern":"^[A-Za-z0-9_.-]{1\#
+        ,64}$"},"created":{"type":"string","format":"date-time","description":"RFC 3339, UTC, whol\#
+        e seconds"}},"required":["name","created"]},"BackupRequest":{"type":"object","properties":\#
+        {"passphrase":{"type":"string","format":"password","minLength":12,"maxLength":1024}},"requ\#
+        ired":["passphrase"]},"Settings":{"type":"object","properties":{},"description":"All setti\#
+        ngs by name, as text; empty: not set.","additionalProperties":{"type":"string"}},"TokenPag\#
+        e":{"type":"object","properties":{"items":{"type":"array","items":{"$ref":"#/components/sc\#
+        hemas/TokenView"}},"total":{"type":"integer","minimum":0},"offset":{"type":"integer","mini\#
+        mum":0}},"description":"A part of a list; `total` counts all that the question fits.","req\#
+        uired":["items","total","offset"]},"DevicePage":{"type":"object","properties":{"items":{"t\#
+        ype":"array","items":{"$ref":"#/components/schemas/DeviceView"}},"total":{"type":"integer"\#
+        ,"minimum":0},"offset":{"type":"integer","minimum":0}},"description":"A part of a list; `t\#
+        otal` counts all that the question fits.","required":["items","total","offset"]},"ForwardP\#
+        age":{"type":"object","properties":{"items":{"type":"array","items":{"$ref":"#/components/\#
+        schemas/ForwardView"}},"total":{"type":"integer","minimum":0},"offset":{"type":"integer","\#
+        minimum":0}},"description":"A part of a list; `total` counts all that the question fits.",\#
+        "required":["items","total","offset"]},"AlarmPage":{"type":"object","properties":{"items":\#
+        {"type":"array","items":{"$ref":"#/components/schemas/AlarmView"}},"total":{"type":"intege\#
+        r","minimum":0},"offset":{"type":"integer","minimum":0}},"description":"A part of a list; \#
+        `total` counts all that the question fits.","required":["items","total","offset"]},"LogPag\#
+        e":{"type":"object","properties":{"items":{"type":"array","items":{"$ref":"#/components/sc\#
+        hemas/LogView"}},"total":{"type":"integer","minimum":0},"offset":{"type":"integer","minimu\#
+        m":0}},"description":"A part of a list; `total` counts all that the question fits.","requi\#
+        red":["items","total","offset"]},"OperatorPage":{"type":"object","properties":{"items":{"t\#
+        ype":"array","items":{"$ref":"#/components/schemas/OperatorView"}},"total":{"type":"intege\#
+        r","minimum":0},"offset":{"type":"integer","minimum":0}},"description":"A part of a list; \#
+        `total` counts all that the question fits.","required":["items","total","offset"]}}}}
         """#
 }

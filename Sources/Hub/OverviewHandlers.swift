@@ -127,6 +127,7 @@ extension Hub {
                 isSetUp: core.isSetUp, publicKey: core.publicKey.base64,
                 endpoint: core.model.settings.endpoint,
                 addresses: core.model.hubAddresses.map(\.description), pin: surroundings.pin,
+                certificateExpires: surroundings.certificateEnd.map { Timestamp($0) },
                 interface: surroundings.interface, keeperProblem: core.keeper.problem,
                 keeperApplied: core.keeper.lastApplied.map { Timestamp($0) },
                 protection: surroundings.protection, storageProblem: storageTrouble.reason)

@@ -243,12 +243,29 @@ struct MachineDetails {
     }
 }
 
-/// Text of one line, at most 64 characters: names stand in lists, logs and comments.
+/// Text of one line, at most 64 characters, all of them visible: names stand in lists, logs and
+/// comments, where none shall turn the direction of the rest, break its line or look like another.
 func line(_ text: String, _ field: String) throws(Refusal) -> String {
-    guard text.isEmpty || text.unicodeScalars.count <= 64 && ConfigurationText(text) != nil else {
-        throw Refusal(.badRequest, "\(field) is not text of one line of at most 64 characters")
+    let isLine =
+        text.isEmpty
+        || text.unicodeScalars.count <= 64 && ConfigurationText(text) != nil
+            && text.unicodeScalars.allSatisfy(isVisible)
+    guard isLine else {
+        throw Refusal(
+            .badRequest, "\(field) is not text of one line of at most 64 visible characters")
     }
     return text
+}
+
+/// Not a control of terminals or of the direction of text (UAX #9 section 2), no end of a line, and
+/// nothing that has no shape (Default_Ignorable_Code_Point of UAX #44).
+private func isVisible(_ scalar: Unicode.Scalar) -> Bool {
+    switch scalar.properties.generalCategory {
+    case .control, .format, .lineSeparator, .paragraphSeparator, .privateUse, .surrogate,
+        .unassigned:
+        false
+    default: !scalar.properties.isDefaultIgnorableCodePoint
+    }
 }
 
 extension PublicKey {

@@ -25,6 +25,9 @@ struct Call {
 struct Route: Sendable {
     enum Access: Sendable { case open, device, administrator }
 
+    /// Bytes of what is read for anybody: a body of `Wire.limit` takes a tenth of a second.
+    static let openBodyLimit = 16 << 10
+
     let method: String
     /// Segments; `{id}` stands for any one.
     let pattern: [Substring]
@@ -118,11 +121,15 @@ extension HTTPResponse {
 
 extension Call {
     /// The body as JSON. Throws `.unsupportedMediaType`, `.badRequest`.
-    func decode<T: Decodable>(_ type: T.Type) throws(Refusal) -> T {
+    /// `limit`: bytes; more throws `.tooLarge`.
+    func decode<T: Decodable>(_ type: T.Type, limit: Int = Wire.limit) throws(Refusal) -> T {
         let media = request.headers["Content-Type"] ?? ""
         guard media.prefix(while: { $0 != ";" && $0 != " " }).lowercased() == Wire.contentType
         else {
             throw Refusal(.unsupportedMediaType, "the body is sent as \(Wire.contentType)")
+        }
+        guard request.body.count <= limit else {
+            throw Refusal(.tooLarge, "the body has more than \(limit) bytes")
         }
         do throws(WireError) {
             return try Wire.decode(type, from: request.body)

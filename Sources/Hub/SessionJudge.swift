@@ -70,6 +70,16 @@ struct SessionJudge: Equatable, Sendable {
         return index == current && isNewer ? .current : .late
     }
 
+    /// The clock was set by `step` milliseconds.
+    mutating func moveTimes(by step: Int64) {
+        tracks = tracks.map { track in
+            Track(
+                mark: track.mark, firstSeen: track.firstSeen + step,
+                lastSeen: track.lastSeen + step)
+        }
+        returns = returns.map { $0 + step }
+    }
+
     /// A session that was not heard before.
     private mutating func meet(
         _ mark: SessionMark, at now: Milliseconds, quiet: Int64

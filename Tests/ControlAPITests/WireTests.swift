@@ -63,6 +63,23 @@ private func decode<T: Decodable>(_ type: T.Type, _ json: String) throws(WireErr
         }
     }
 
+    /// A proxy that looks for something in a body reads UTF-8 (RFC 8259 section 8.1).
+    @Test func json_in_another_encoding_is_refused() throws {
+        let text = #"{"publicKey":"k"}"#
+        #expect(try decode(RotateRequest.self, text).publicKey == "k")
+        let wide = text.utf16.flatMap { [UInt8(truncatingIfNeeded: $0 >> 8), UInt8($0 & 255)] }
+        let encodings = [
+            wide, [0xFE, 0xFF] + wide, text.utf16.flatMap { [UInt8($0 & 255), 0] },
+            text.utf8.flatMap { [0, 0, 0, $0] }, Array(text.utf8) + [0],
+        ]
+        for bytes in encodings {
+            let failure = thrown { () throws(WireError) in
+                try Wire.decode(RotateRequest.self, from: bytes)
+            }
+            #expect(failure == .notJSON)
+        }
+    }
+
     @Test func commands_have_one_shape_and_a_later_one_is_no_failure() throws {
         let table: [(String, DeviceCommand)] = [
             (#"{"type":"reset"}"#, .reset), (#"{"type":"rotateKey"}"#, .rotateKey),

@@ -9,6 +9,74 @@ import WireGuard
 @testable import Hub
 
 struct DeviceLimitTests {
+    @Test func oneThatRunsWildIsHeldBackAndNoOther() throws {
+        let test = try TestHub()
+        let device = try test.enrol()
+        let other = try test.enrol(2)
+        let answers = (0..<500).map { _ in test.heartbeat(device) }
+        #expect(answers.count { $0.status == 200 } == 299)
+        let refused = try #require(answers.last)
+        #expect(refused.code == "too_many_requests")
+        #expect(refused.problem?.deviceId == device.id)
+        #expect(refused.headers["Retry-After"] == "1")
+        #expect(test.heartbeat(other).status == 200)
+        test.clock.advance(seconds: 1)
+        #expect((0..<10).count { _ in test.heartbeat(device).status == 200 } == 5)
+    }
+
+    /// What turns the direction of text, breaks its line, or cannot be seen, would let one device
+    /// look like another in an operator's list.
+    @Test(arguments: [
+        "a\u{1B}[2Jb", "a\u{9B}2Jb", "a\u{7F}b", "a\tb", "a\nb", "a\u{0}b", "a\u{202E}b",
+        "a\u{2066}b\u{2069}", "a\u{200B}b", "a\u{200D}b", "a\u{FEFF}b", "a\u{AD}b", "a\u{2028}b",
+        "a\u{2029}b", "a\u{3164}b", "a\u{34F}b", "a\u{E0041}b", "a\u{E000}b", "a\u{FFFE}b", " a",
+    ])
+    func aNameThatIsNotWhatItLooksLikeIsRefused(_ name: String) throws {
+        let test = try TestHub()
+        for field in 0..<3 {
+            var request = ProvisionRequest(
+                token: SecretText(try test.makeToken()), hwid: hwid(1),
+                publicKey: SecretKey.generate().publicKey.base64)
+            switch field {
+            case 0: request.name = name
+            case 1: request.platform = name
+            default: request.agentVersion = name
+            }
+            let answer = test.send("POST", "/api/v1/provision", request)
+            #expect(answer.code == "bad_request", "field \(field)")
+        }
+        let device = try test.enrol()
+        #expect(test.heartbeat(device) { $0.agentVersion = name }.code == "bad_request")
+        var patch = DevicePatchRequest()
+        patch.name = name
+        #expect(test.operate("PATCH", "/devices/\(device.id)", patch).code == "bad_request")
+        #expect(try test.view(device.id).name == "gate")
+    }
+
+    @Test(arguments: ["Büro Köln", "東京", "e\u{301}", "😀", "gate 1", "--help", "../x"])
+    func namesOfAllLanguagesAreTaken(_ name: String) throws {
+        let test = try TestHub()
+        let device = try test.enrol()
+        var patch = DevicePatchRequest()
+        patch.name = name
+        #expect(test.operate("PATCH", "/devices/\(device.id)", patch).status == 200)
+        #expect(try test.view(device.id).name == name)
+    }
+
+    @Test func whatIsReadForAnybodyIsSmall() throws {
+        let test = try TestHub()
+        let device = try test.enrol()
+        for (path, bearer, code) in [
+            ("/api/v1/provision", nil, "too_large"), ("/api/v1/admin/login", nil, "too_large"),
+            ("/api/v1/heartbeat", nil, "auth_expired"),
+            ("/api/v1/admin/tokens", nil, "auth_expired"),
+            ("/api/v1/heartbeat", device.token, "bad_request"),
+        ] {
+            let body = Array("{\"x\":\"\(String(repeating: "x", count: 20000))\"}".utf8)
+            #expect(test.send("POST", path, bytes: body, bearer: bearer).code == code, "\(path)")
+        }
+    }
+
     @Test func renewalsWithoutEndAreLimitedAndForgotten() throws {
         let test = try TestHub()
         let device = try test.enrol()

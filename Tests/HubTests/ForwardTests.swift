@@ -25,6 +25,28 @@ struct ForwardTests {
         try test.expectStored()
     }
 
+    @Test func aDeviceShowsItsForwardsAndARevokedOneHasNone() throws {
+        let test = try TestHub()
+        let device = try test.enrol()
+        let other = try test.enrol(2)
+        #expect(try test.view(device.id).forwards == [])
+        for port in [9000, 8443] { #expect(try test.forward(device, port: port).status == 201) }
+        #expect(try test.forward(other, port: 7000).status == 201)
+        let shown = try #require(try test.view(device.id).forwards)
+        #expect(shown.map(\.publicPort) == [8443, 9000])
+        let list = try test.operate("GET", "/devices").decoded(Page<DeviceView>.self)
+        #expect(list.items.allSatisfy { $0.forwards == nil })
+        let some = try test.operate("GET", "/forwards", query: ["deviceId": device.id])
+            .decoded(Page<ForwardView>.self)
+        #expect(some.items == shown)
+        #expect(test.operate("POST", "/devices/\(device.id)/revoke").status == 204)
+        #expect(try test.view(device.id).forwards == [])
+        let rest = try test.operate("GET", "/forwards").decoded(Page<ForwardView>.self)
+        #expect(rest.items.map(\.publicPort) == [7000])
+        // Its ports are free again.
+        #expect(try test.forward(other, port: 8443).status == 201)
+    }
+
     @Test func ownAndReservedPortsAndOverlapsAreConflicts() throws {
         let test = try TestHub()
         let device = try test.enrol()

@@ -140,6 +140,7 @@ struct HeartbeatTests {
         _ = try test.makeToken { $0.lifeSeconds = 60 }
         for _ in 0..<2010 {
             for state in [DeviceState.failed, .connected] {
+                test.clock.advance(seconds: 1)
                 #expect(test.heartbeat(device) { $0.state = state }.status == 200)
                 try test.hub.upkeep()
             }
