@@ -58,7 +58,13 @@ end_process() {
     wait_until 10 "the end of '$2' on $1" has_ended "$pid"
     wait "$pid" 2>/dev/null || true
 }
-has_ended() { [[ ! -r /proc/$1/stat ]] || [[ $(sed 's/.*) //; s/ .*//' "/proc/$1/stat") == Z ]]; }
+has_ended() {
+    local threads=("/proc/$1/task"/*)
+    [[ -r /proc/$1/stat ]] || return 0
+    # A zombie has ended when its last thread has: until then its sockets answer (exit_files of the
+    # kernel's kernel/exit.c is each thread's).
+    [[ $(sed 's/.*) //; s/ .*//' "/proc/$1/stat" 2>/dev/null) == Z && ${#threads[@]} -eq 1 ]]
+}
 agent_start() { on "$1" "$COMMAND" agent </dev/null >>"$WORK/$1.log" 2>&1 & }
 hub_start() {
     on hub "$COMMAND" hub run --name "$FLEET_HUB" "${FLEET_HUB_OPTIONS[@]}" </dev/null >>"$WORK/hub.log" 2>&1 &
