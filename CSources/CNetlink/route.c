@@ -3,6 +3,7 @@
 #include "attributes.h"
 #include "requests.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <linux/rtnetlink.h>
 #include <stdlib.h>
@@ -167,6 +168,13 @@ void netlink_routes_free(struct netlink_routes *routes)
 
 /* ---- changing ------------------------------------------------------------------------------ */
 
+/* IPv6 has its unreachable routes at the loopback, and says so when it is asked. */
+static bool leads_nowhere(const struct netlink_route *route)
+{
+    static_assert(NETLINK_ROUTE_UNREACHABLE == RTN_UNREACHABLE, "as the kernel has it");
+    return route->type == RTN_UNREACHABLE;
+}
+
 struct nlmsghdr *route_request(struct netlink_request *request, uint16_t type,
                                const struct netlink_route *route)
 {
@@ -178,11 +186,12 @@ struct nlmsghdr *route_request(struct netlink_request *request, uint16_t type,
     /* The header has eight bits for a table; RTA_TABLE counts. */
     header->rtm_table = route->table < 256 ? (uint8_t)route->table : RT_TABLE_UNSPEC;
     header->rtm_protocol = NETLINK_OWN_PROTOCOL;
-    header->rtm_scope = RT_SCOPE_LINK;
-    header->rtm_type = RTN_UNICAST;
+    header->rtm_scope = leads_nowhere(route) ? RT_SCOPE_UNIVERSE : RT_SCOPE_LINK;
+    header->rtm_type = leads_nowhere(route) ? RTN_UNREACHABLE : RTN_UNICAST;
     if (route->destination.length > 0)
         put_address(message, RTA_DST, &route->destination);
-    mnl_attr_put_u32(message, RTA_OIF, route->index);
+    if (!leads_nowhere(route))
+        mnl_attr_put_u32(message, RTA_OIF, route->index);
     mnl_attr_put_u32(message, RTA_TABLE, route->table);
     if (route->metric != 0)
         mnl_attr_put_u32(message, RTA_PRIORITY, route->metric);
@@ -191,7 +200,8 @@ struct nlmsghdr *route_request(struct netlink_request *request, uint16_t type,
 
 static bool route_is_valid(const struct netlink_route *route)
 {
-    return address_is_valid(&route->destination) && route->index != 0 && route->table != 0;
+    return address_is_valid(&route->destination) && (route->index != 0 || leads_nowhere(route)) &&
+           route->table != 0;
 }
 
 int netlink_route_add(struct netlink *handle, const struct netlink_route *route)

@@ -49,15 +49,39 @@ extension Netlink {
         try check(result, "remove route \(route.text) through link \(index)")
     }
 
+    // MARK: barriers
+
+    /// Those with our protocol number, whoever's table they are in.
+    public func barriers() throws(NetworkError) -> Set<Barrier> {
+        let found = try routes(protocolNumber: Self.ownProtocol, index: 0)
+        return Set(found.compactMap { Barrier($0) })
+    }
+
+    /// One that is there is left as it is.
+    public func addBarrier(_ barrier: Barrier) throws(NetworkError) {
+        var entry = netlink_route(barrier)
+        let result = unsafe netlink_route_add(handle, &entry)
+        if result == -EEXIST, try barriers().contains(barrier) { return }
+        try check(result, "add an unreachable default route to table \(barrier.table)")
+    }
+
+    public func removeBarrier(_ barrier: Barrier) throws(NetworkError) {
+        var entry = netlink_route(barrier)
+        let result = unsafe netlink_route_remove(handle, &entry)
+        if result == -ESRCH || result == -ENOENT { return }
+        try check(result, "remove the unreachable default route from table \(barrier.table)")
+    }
+
     /// All routes that packets may take but ours through link `excluded`; those of the kernel's
-    /// table "local" are no way to anywhere and left out.
+    /// table "local" are no way to anywhere and left out, as are barriers.
     public func hostRoutes(besides excluded: UInt32? = nil) throws(NetworkError) -> [HostRoute] {
         var names: [UInt32: String] = [:]
         for link in try links() { names[link.index] = link.name }
         return try routes(protocolNumber: 0, index: 0).compactMap { entry in
             guard Self.routedTypes.contains(entry.type),
                 let destination = Prefix(entry.destination),
-                entry.protocol != Self.ownProtocol || entry.index != excluded || excluded == nil
+                entry.protocol != Self.ownProtocol || entry.index != excluded || excluded == nil,
+                entry.protocol != Self.ownProtocol || Barrier(entry) == nil
             else { return nil }
             return HostRoute(
                 destination, table: entry.table, link: names[entry.index],
@@ -127,7 +151,25 @@ extension Route {
     }
 }
 
+extension Barrier {
+    fileprivate init?(_ entry: netlink_route) {
+        guard entry.type == UInt8(NETLINK_ROUTE_UNREACHABLE), entry.metric == Self.metric,
+            entry.destination.length == 0,
+            let family = AddressFamily(number: entry.destination.family)
+        else { return nil }
+        self.init(family: family, table: entry.table)
+    }
+}
+
 extension netlink_route {
+    init(_ barrier: Barrier) {
+        self.init()
+        destination.family = barrier.family.number
+        table = barrier.table
+        metric = Barrier.metric
+        type = UInt8(NETLINK_ROUTE_UNREACHABLE)
+    }
+
     init(_ route: Route, index: UInt32) {
         self.init()
         destination = netlink_address(route.destination)

@@ -84,6 +84,8 @@ func mending(
             let isOurs =
                 previous?.host.rules.contains(rule) == true || changes.contains(.addRule(rule))
             return isOurs ? change : nil
+        // None is wanted once a change is over: a keeper that died within an exchange left it.
+        case .removeBarrier: return change
         case .setDNS(nil): return previous?.host.dns != nil ? change : nil
         case .setFirewall(nil): return previous?.host.firewall != nil ? change : nil
         case .setSetting(let setting, nil):
@@ -91,7 +93,7 @@ func mending(
         case .setDevice(let device):
             // Without its mark a full tunnel's own packets loop (C37).
             return device.fwmark.map { .setDevice(DeviceChange(fwmark: $0)) }
-        case .createLink, .createReplacement, .exchangeLink, .greetPeers, .removeLink,
+        case .createLink, .createReplacement, .exchangeLink, .greetPeers, .removeLink, .addBarrier,
             .setUp(false), .addPeer, .changePeer, .removePeer:
             return nil
         }

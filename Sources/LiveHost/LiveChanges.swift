@@ -34,6 +34,12 @@ extension LiveHost {
         case .removeRule(let rule):
             try askingNetwork { () throws(NetworkError) in try netlink.removeRule(rule) }
             rules.remove(rule)
+        case .addBarrier(let barrier):
+            try askingNetwork { () throws(NetworkError) in try netlink.addBarrier(barrier) }
+            barriers.insert(barrier)
+        case .removeBarrier(let barrier):
+            try askingNetwork { () throws(NetworkError) in try netlink.removeBarrier(barrier) }
+            barriers.remove(barrier)
         case .setDNS(let dns): try setDNS(dns)
         case .setFirewall(let wanted): try setFirewall(wanted)
         case .setSetting(let setting, let value?):
@@ -218,6 +224,11 @@ extension LiveHost {
             if device != DeviceChange() || !peers.isEmpty { try configure(device, peers) }
             return true
         } catch {
+            // Each by itself says which one it is, if it fails again.
+            Log.write(
+                .warning,
+                "\(name): \(changes.count) changes of the device are made one by one: "
+                    + error.message)
             return false
         }
     }
@@ -227,8 +238,10 @@ extension LiveHost {
     /// What a tunnel that died has left, of this name or another.
     private mutating func removeOrphans() throws(KeeperFailure) {
         try askingNetwork { () throws(NetworkError) in
-            for rule in try ruleOwnership(mark: nil, tables: []).orphans {
-                try netlink.removeRule(rule)
+            let ownership = try ruleOwnership(mark: nil, tables: [])
+            for rule in ownership.orphans { try netlink.removeRule(rule) }
+            for barrier in ownership.orphans(try netlink.barriers()) {
+                try netlink.removeBarrier(barrier)
             }
         }
     }

@@ -52,6 +52,8 @@ public struct LiveHost: TunnelHost, ~Copyable {
     var floor: Int64?
     /// Added here: a rule whose neighbour somebody removed is still known to be ours.
     var rules: Set<Rule> = []
+    /// Added here.
+    var barriers: Set<Barrier> = []
     /// What names of hosts were last found to stand for: the paths there decide the MTU.
     var resolved: [HostName: [ResolvedAddress]] = [:]
     /// What the resolver refused. It was told once and counts as done, so that a tunnel works

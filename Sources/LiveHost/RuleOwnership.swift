@@ -16,7 +16,7 @@ struct RuleOwnership {
     let mark: UInt32?
     /// Tables with a route of ours through this tunnel's link.
     let tables: Set<UInt32>
-    /// Tables with a route of anybody.
+    /// Tables with a route of anybody. A barrier is none.
     let tablesWithRoutes: Set<UInt32>
     /// Marks of other tunnels' devices.
     let otherMarks: Set<UInt32>
@@ -40,6 +40,19 @@ struct RuleOwnership {
         // A half that lost the other one says nothing about whose it was: it stays.
         return leading.union(neighbours(of: leading)).union(alone.filter(\.isOfAnswers))
             .subtracting(own)
+    }
+
+    /// This tunnel's; what the rules of another lead to is its own.
+    func own(_ barriers: Set<Barrier>) -> Set<Barrier> {
+        barriers.filter { isOwn(table: $0.table) }
+    }
+
+    /// What a keeper has left that died while it exchanged a link, and whose tunnel is no more.
+    func orphans(_ barriers: Set<Barrier>) -> Set<Barrier> {
+        barriers.filter {
+            !isOwn(table: $0.table) && !tablesWithRoutes.contains($0.table)
+                && !otherMarks.contains($0.table)
+        }
     }
 
     private func leads(_ rule: Rule) -> Bool { rule.isInverted && rule.mark == rule.table }

@@ -11,7 +11,8 @@ public enum Change: Equatable, Sendable {
     /// works meanwhile.
     case createReplacement(BackendKind)
     /// The old link goes, with its device, addresses, routes and DNS; the new one, which is down, takes
-    /// its name. Rules, firewall and settings stay. Until it is up and has its routes nothing passes.
+    /// its name. Rules, barriers, firewall and settings stay. Until it is up and has its routes nothing
+    /// passes.
     case exchangeLink
     /// Has the device begin a handshake with each: they have a session with the device that was here
     /// before, and would send to that until they notice (15 s, section 6.1 of the WireGuard paper).
@@ -36,6 +37,8 @@ public enum Change: Equatable, Sendable {
     case removeRoute(Route)
     case addRule(Rule)
     case removeRule(Rule)
+    case addBarrier(Barrier)
+    case removeBarrier(Barrier)
 
     /// nil: taken back.
     case setDNS(DNSSettings?)

@@ -51,6 +51,21 @@ public struct Rule: Hashable, Sendable {
     }
 }
 
+/// An end of a full tunnel's table: who finds no route into the tunnel there is refused, and does not
+/// take the host's own default route. Only while one link takes the place of another.
+public struct Barrier: Hashable, Sendable {
+    /// Of its default route, which is unreachable: every route into the tunnel comes before it.
+    public static let metric: UInt32 = .max - 1
+
+    public var family: AddressFamily
+    public var table: UInt32
+
+    public init(family: AddressFamily, table: UInt32) {
+        self.family = family
+        self.table = table
+    }
+}
+
 /// What the host's resolver is told about the tunnel.
 public struct DNSSettings: Hashable, Sendable {
     public var servers: [DNSServer] = []
@@ -97,6 +112,7 @@ public struct HostState: Equatable, Sendable {
     public var addresses: Set<InterfaceAddress> = []
     public var routes: Set<Route> = []
     public var rules: Set<Rule> = []
+    public var barriers: Set<Barrier> = []
     public var dns: DNSSettings?
     public var firewall: FirewallSettings?
     public var settings: [HostSetting: UInt32] = [:]

@@ -58,6 +58,12 @@ extension Route {
     }
 }
 
+extension Barrier {
+    static func precedes(_ left: Barrier, _ right: Barrier) -> Bool {
+        (left.table, left.family == .v4 ? 0 : 1) < (right.table, right.family == .v4 ? 0 : 1)
+    }
+}
+
 extension Rule {
     /// Those that are asked first come first: an exception before what it excepts from.
     static func precedes(_ left: Rule, _ right: Rule) -> Bool { left.sortKey < right.sortKey }

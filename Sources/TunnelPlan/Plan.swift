@@ -3,9 +3,9 @@
 // one to be in: what is new works before the old goes, no packet that the tunnel sent enters it
 // again (C37), and none that belongs into it leaves beside it.
 //
-//   link → device → peers → MTU, addresses → [the old link goes → port] → up → setting, firewall →
-//   routes → rules → [handshakes] → DNS; what stands in brackets only where a link is replaced
-//   then what goes: rules → routes → setting, firewall → mark → peers → addresses → MTU, down
+//   link → device → peers → MTU, addresses → [barriers → the old link goes → port] → up → setting,
+//   firewall → routes → rules → [handshakes] → DNS; what stands in brackets only where a link is
+//   replaced; then what goes: rules → routes → barriers → setting, firewall → mark → peers → addresses → MTU, down
 import WireGuard
 
 /// The changes that lead from `from` (nil: there is no tunnel) to `to`; empty when they are the
@@ -26,6 +26,7 @@ public func undo(of state: TunnelState) -> [Change] {
     var changes: [Change] = []
     if host.dns != nil { changes.append(.setDNS(nil)) }
     changes += host.rules.sorted(by: Rule.precedes).reversed().map { .removeRule($0) }
+    changes += host.barriers.sorted(by: Barrier.precedes).map { .removeBarrier($0) }
     for setting in HostSetting.allCases where host.settings[setting] != nil {
         changes.append(.setSetting(setting, nil))
     }
@@ -131,8 +132,19 @@ private struct Planner {
 
     /// The port is the old device's until it has gone.
     private mutating func planExchange() {
+        planBarriers()
         changes.append(.exchangeLink)
         if let port = portChange { changes.append(.setDevice(DeviceChange(listenPort: port))) }
+    }
+
+    /// With the old link go its routes, and the rules that lead to them stay. They are removed after
+    /// those.
+    private mutating func planBarriers() {
+        let tables = from.host.rules.filter { $0.isInverted && $0.mark == $0.table }
+            .map { Barrier(family: $0.family, table: $0.table) }
+        let new = Set(tables).subtracting(from.host.barriers).sorted(by: Barrier.precedes)
+        changes += new.map { .addBarrier($0) }
+        removals += new.map { .removeBarrier($0) }
     }
 
     /// Those that had a session. A device that comes up greets by itself whoever has a keepalive, and
@@ -231,6 +243,8 @@ private struct Planner {
             contentsOf: rules.sorted(by: Rule.precedes).reversed().map { .removeRule($0) }, at: 0)
         let routes = from.host.routes.subtracting(to.host.routes)
         removals += routes.sorted(by: Route.precedes).reversed().map { .removeRoute($0) }
+        removals += from.host.barriers.subtracting(to.host.barriers).sorted(by: Barrier.precedes)
+            .map { .removeBarrier($0) }
         for setting in HostSetting.allCases
         where from.host.settings[setting] != nil && to.host.settings[setting] == nil {
             removals.append(.setSetting(setting, nil))
@@ -300,6 +314,7 @@ extension TunnelState {
         var host = HostState()
         if let other {
             host.rules = other.host.rules
+            host.barriers = other.host.barriers
             host.firewall = other.host.firewall
             host.settings = other.host.settings
         }

@@ -77,6 +77,8 @@ public struct PlanDocument: Equatable, Sendable {
         case .removeRoute(let route): "- route " + describe(route)
         case .addRule(let rule): "+ rule " + describe(rule)
         case .removeRule(let rule): "- rule " + describe(rule)
+        case .addBarrier(let barrier): "+ barrier " + describe(barrier)
+        case .removeBarrier(let barrier): "- barrier " + describe(barrier)
         case .setDNS(let settings): settings.map { "~ dns " + describe($0) } ?? "- dns"
         case .setFirewall(let settings):
             settings.map { "~ firewall " + describe($0) } ?? "- firewall"
@@ -144,6 +146,10 @@ extension PlanDocument {
     private func describe(_ route: Route) -> String {
         let table = route.table == Route.mainTable ? "" : " table \(route.table)"
         return "\(route.destination)" + table + (route.metric.map { " metric \($0)" } ?? "")
+    }
+
+    private func describe(_ barrier: Barrier) -> String {
+        "\(barrier.family == .v4 ? "IPv4" : "IPv6") table \(barrier.table) unreachable"
     }
 
     private func describe(_ rule: Rule) -> String {

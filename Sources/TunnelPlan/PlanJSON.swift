@@ -34,6 +34,8 @@ extension PlanDocument {
         case .removeRoute(let route): writer.write(route, "remove")
         case .addRule(let rule): writer.write(rule, "add")
         case .removeRule(let rule): writer.write(rule, "remove")
+        case .addBarrier(let barrier): writer.write(barrier, "add")
+        case .removeBarrier(let barrier): writer.write(barrier, "remove")
         case .setDNS(let settings): writer.write(settings)
         case .setFirewall(let settings): writer.write(settings)
         case .setSetting(let setting, let value):
@@ -153,6 +155,11 @@ extension JSONWriter {
         if let length = rule.suppressPrefixLength {
             number("suppressPrefixLength", UInt64(length))
         }
+    }
+
+    fileprivate mutating func write(_ barrier: Barrier, _ action: String) {
+        head(action, "barrier", "family", barrier.family == .v4 ? "ipv4" : "ipv6")
+        number("table", UInt64(barrier.table))
     }
 
     fileprivate mutating func write(_ settings: DNSSettings?) {

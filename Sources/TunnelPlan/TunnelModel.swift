@@ -67,7 +67,7 @@ public struct TunnelModel: Sendable {
         case .addAddress, .removeAddress, .setMTU, .setUp, .addRoute, .removeRoute:
             guard device != nil else { throw ModelError("there is no link") }
             try applyToEitherLink(change)
-        case .addRule, .removeRule, .setDNS, .setFirewall, .setSetting:
+        case .addRule, .removeRule, .addBarrier, .removeBarrier, .setDNS, .setFirewall, .setSetting:
             guard device != nil else { throw ModelError("there is no link") }
             try applyToHost(change)
         }
@@ -86,14 +86,16 @@ public struct TunnelModel: Sendable {
         try require(new.device.snapshot.listenPort == 0, "a device that waits has no port")
         let old = host
         host = new.host
-        (host.rules, host.firewall, host.settings) = (old.rules, old.firewall, old.settings)
+        (host.rules, host.barriers) = (old.rules, old.barriers)
+        (host.firewall, host.settings) = (old.firewall, old.settings)
         (backend, device, replacement) = (new.backend, new.device, nil)
     }
 
     /// What would be left behind has to be gone.
     private mutating func removeLink() throws(ModelError) {
         guard device != nil else { throw ModelError("there is no link") }
-        guard host.rules.isEmpty, host.dns == nil, host.firewall == nil, host.settings.isEmpty
+        guard host.rules.isEmpty, host.barriers.isEmpty, host.dns == nil, host.firewall == nil,
+            host.settings.isEmpty
         else { throw ModelError("the link has rules, DNS, firewall or settings left") }
         device = nil
         host = HostState()
@@ -183,6 +185,10 @@ public struct TunnelModel: Sendable {
             try require(host.rules.insert(rule).inserted, "rule \(rule.priority) is there already")
         case .removeRule(let rule):
             try require(host.rules.remove(rule) != nil, "there is no rule \(rule.priority)")
+        case .addBarrier(let barrier):
+            try require(host.barriers.insert(barrier).inserted, "the barrier is there already")
+        case .removeBarrier(let barrier):
+            try require(host.barriers.remove(barrier) != nil, "there is no such barrier")
         case .setDNS(let settings):
             try require(host.dns != settings, "DNS is set like that already")
             host.dns = settings

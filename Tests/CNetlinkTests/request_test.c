@@ -151,6 +151,22 @@ static void default_route_in_a_large_table_has_no_destination(void **state)
                    "0800 0f00 6cca0000");                 /* RTA_TABLE */
 }
 
+static void an_unreachable_route_names_no_link(void **state)
+{
+    (void)state;
+    const struct netlink_route route = {
+        .destination = {.family = 4},
+        .table = 51820,
+        .metric = 0xfffffffe,
+        .type = NETLINK_ROUTE_UNREACHABLE,
+    };
+    assert_message(route_request(&request, RTM_NEWROUTE, &route),
+                   "2c000000 1800 0000 00000000 00000000" /* nlmsghdr: RTM_NEWROUTE */
+                   "02 00 00 00 00 4e 00 07 00000000"     /* rtmsg: universe, RTN_UNREACHABLE */
+                   "0800 0f00 6cca0000"                   /* RTA_TABLE */
+                   "0800 0600 feffffff");                 /* RTA_PRIORITY */
+}
+
 static void lookup_asks_for_the_real_table_with_a_mark(void **state)
 {
     (void)state;
@@ -234,6 +250,7 @@ int main(void)
         cmocka_unit_test(removed_address_is_told_without_a_mark),
         cmocka_unit_test(route_list_asks_for_ours_through_the_link),
         cmocka_unit_test(route_has_scope_link_our_protocol_table_and_metric),
+        cmocka_unit_test(an_unreachable_route_names_no_link),
         cmocka_unit_test(default_route_in_a_large_table_has_no_destination),
         cmocka_unit_test(lookup_asks_for_the_real_table_with_a_mark),
         cmocka_unit_test(full_tunnel_rule_is_inverted_and_matches_the_whole_mark),

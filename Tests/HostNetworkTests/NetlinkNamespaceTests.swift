@@ -157,6 +157,37 @@ struct NetlinkNamespaceTests {
         }
     }
 
+    /// Only who has no route into the tunnel notices it.
+    @Test(arguments: ["198.51.100.7", "2001:db8:9::7"])
+    func aBarrierStandsBehindTheRoutesOfItsTable(_ target: String) throws {
+        try withTunnelUp { netlink in
+            let family = try ip(target).family
+            let barrier = Barrier(family: family, table: 51820)
+            let inside = try Route(prefix(family == .v4 ? "0.0.0.0/0" : "::/0"), table: 51820)
+            var full = Rule(family: family, priority: 32764, table: 51820)
+            full.mark = 51820
+            full.isInverted = true
+            let before = Set(try netlink.hostRoutes())
+            try netlink.addRoute(inside, index: tunnel)
+            try netlink.addRule(full)
+            defer { try? netlink.removeRule(full) }
+            for _ in 1...2 { try netlink.addBarrier(barrier) }
+            #expect(try netlink.barriers() == [barrier])
+            #expect(try netlink.ownRoutes(index: tunnel) == [inside])
+            #expect(try netlink.path(to: ip(target), mark: nil)?.linkIndex == tunnel)
+            try netlink.removeRoute(inside, index: tunnel)
+            #expect(try netlink.path(to: ip(target), mark: nil) == nil)
+            #expect(try netlink.path(to: ip(target), mark: 51820)?.linkIndex == outside)
+            #expect(Set(try netlink.hostRoutes()) == before)
+            try netlink.addRoute(inside, index: tunnel)
+            #expect(try netlink.path(to: ip(target), mark: nil)?.linkIndex == tunnel)
+            for _ in 1...2 { try netlink.removeBarrier(barrier) }
+            #expect(try netlink.barriers().isEmpty)
+            try netlink.removeRoute(inside, index: tunnel)
+            #expect(try netlink.path(to: ip(target), mark: nil)?.linkIndex == outside)
+        }
+    }
+
     /// More than one datagram holds, of both families.
     @Test func manyRoutesAtOnceAreThoseOneByOne() throws {
         try withTunnelUp { netlink in

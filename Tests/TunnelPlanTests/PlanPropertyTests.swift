@@ -299,6 +299,8 @@ private struct Seen {
         case .addRule(let rule), .removeRule(let rule):
             // The exemption of a plan that changes the mark comes and goes.
             if rule.isInverted || rule.table != Route.mainTable || rule.mark == nil { count(rule) }
+        // Those of an exchange come and go.
+        case .addBarrier, .removeBarrier: break
         case .setMTU: count("mtu")
         case .setUp: count("up")
         case .setDNS: count("dns")

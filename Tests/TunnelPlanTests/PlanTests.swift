@@ -198,7 +198,7 @@ private func desired(
         // Only what two links cannot both have comes after it: port, being up, routes.
         for change in changes[..<exchange] {
             switch change {
-            case .createReplacement, .addPeer, .addAddress, .setMTU: break
+            case .createReplacement, .addPeer, .addAddress, .setMTU, .addBarrier: break
             case .setDevice(let device): #expect(device.listenPort == nil)
             default: Testing.Issue.record("\(change) before the exchange")
             }
@@ -209,7 +209,7 @@ private func desired(
             ])
         for change in changes[(exchange + 3)...] {
             switch change {
-            case .addRoute: break
+            case .addRoute, .removeBarrier: break
             // Who had no session is not waked.
             case .greetPeers(let keys): #expect(keys == [state.device.peers[0].publicKey])
             default: Testing.Issue.record("\(change) after the exchange")

@@ -122,6 +122,9 @@ struct netlink_route {
     uint8_t type; /* RTN_… */
 };
 
+/* RTN_UNREACHABLE of linux/rtnetlink.h. */
+#define NETLINK_ROUTE_UNREACHABLE 7
+
 struct netlink_routes {
     struct netlink_route *items;
     size_t count;
@@ -132,7 +135,8 @@ struct netlink_routes {
 int netlink_route_list(struct netlink *handle, uint8_t protocol, uint32_t index,
                        struct netlink_routes *routes);
 void netlink_routes_free(struct netlink_routes *routes);
-/* Through a link, without a gateway, with our protocol; `protocol` and `type` are not read.
+/* Through a link, without a gateway, or where `type` is NETLINK_ROUTE_UNREACHABLE to nowhere, without
+ * a link; with our protocol. `protocol` and other types are not read.
  * -EEXIST: the table has one to this destination with this metric, ours or not. */
 int netlink_route_add(struct netlink *handle, const struct netlink_route *route);
 /* With few system calls. After an error some of them may have been added, and nobody knows which.
