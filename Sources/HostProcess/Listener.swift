@@ -41,6 +41,13 @@ public struct Listener: ~Copyable {
 
     /// Readable when a client waits.
     public var descriptor: Int32 { listener.fd }
+    /// The socket's name within its directory as it was last found; empty without one.
+    public var name: String {
+        var path = listener.path
+        let bytes = unsafe withUnsafeBytes(of: &path) { unsafe Array($0.prefix { $0 != 0 }) }
+        let start = bytes.lastIndex(of: UInt8(ascii: "/")).map { $0 + 1 } ?? 0
+        return String(decoding: bytes[start...], as: UTF8.self)
+    }
     /// Readable when something happened to the name; nil without one.
     public var watch: Int32? { listener.watch_fd < 0 ? nil : listener.watch_fd }
 

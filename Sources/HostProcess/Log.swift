@@ -14,6 +14,9 @@ public enum Log {
             target == .system ? HOST_LOG_SYSLOG : HOST_LOG_STDERR, program, subject)
     }
 
+    /// From now on every line names `subject`.
+    public static func rename(_ subject: String) { unsafe host_log_rename(subject) }
+
     /// A line with the place in the program that wrote it.
     public struct Line: Sendable {
         public let priority: Priority

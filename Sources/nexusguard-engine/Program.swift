@@ -79,8 +79,11 @@ enum Program {
             settings.foreground ? .standardError : .system, program: programName,
             subject: settings.engine.name)
         do throws(Failure) {
-            var server = try start(settings)
-            manager.notify("READY=1")
+            var server = try start(settings) { name in
+                follow(name, settings)
+                manager.notify("STATUS=\(status(of: name, settings))")
+            }
+            manager.notify("READY=1\nSTATUS=\(status(of: settings.engine.name, settings))")
             guard report.ready() else { return ExitCode.failed }
             let end = server.run()
             manager.notify("STOPPING=1")
@@ -94,7 +97,9 @@ enum Program {
     }
 
     /// Everything is undone by the owners when this throws.
-    private static func start(_ given: Settings) throws(Failure) -> Server {
+    private static func start(
+        _ given: Settings, renamed: @escaping (String) -> Void
+    ) throws(Failure) -> Server {
         var settings = given
         do {
             let signals = try EndingSignals(hangupEnds: settings.foreground)
@@ -112,7 +117,8 @@ enum Program {
                 removableDirectories: socketDirectories(settings))
             try engine.start()
             log(confinement, settings)
-            return Server(engine: engine, control: control, state: state, signals: signals)
+            return Server(
+                engine: engine, control: control, state: state, signals: signals, renamed: renamed)
         } catch let error as HostError {
             throw Failure(error)
         } catch let error as EngineError {
@@ -175,6 +181,20 @@ private func log(_ confinement: Confinement, _ settings: Settings) {
     let landlock = confinement.landlockABI.map { "Landlock ABI \($0)" } ?? "without Landlock"
     let bounding = confinement.isBoundingSetEmpty ? "" : ", bounding set kept: no CAP_SETPCAP"
     Log.write(.info, "confined: seccomp, \(landlock)\(bounding)")
+}
+
+/// The unit of an engine keeps the name that it began with: so its log and its status say which tunnel
+/// it is.
+private func follow(_ name: String, _ settings: Settings) {
+    Log.rename(name)
+    guard let level = settings.logLevel, level >= .info else { return }
+    Log.write(.info, "the engine that began as \(settings.engine.name) has this tunnel now")
+}
+
+/// A line of `systemctl status`.
+private func status(of name: String, _ settings: Settings) -> String {
+    let first = settings.engine.name
+    return name == first ? "tunnel \(name)" : "tunnel \(name), begun as \(first)"
 }
 
 private func logEnd(_ end: Server.End, _ settings: Settings) {

@@ -26,6 +26,10 @@ struct Server: ~Copyable {
     private var control: Listener
     private var state: Listener
     private let signals: EndingSignals
+    /// The control socket's name as it was last seen.
+    private var name: String
+    /// Called with its new name, without the suffix.
+    private let renamed: (String) -> Void
     private var clients: [Client] = []
     private var poller = Poller()
     private var buffer = [UInt8](repeating: 0, count: 65536)
@@ -33,9 +37,11 @@ struct Server: ~Copyable {
 
     init(
         engine: Engine, control: consuming Listener, state: consuming Listener,
-        signals: consuming EndingSignals
+        signals: consuming EndingSignals, renamed: @escaping (String) -> Void
     ) {
         self.engine = engine
+        name = control.name
+        self.renamed = renamed
         self.control = control
         self.state = state
         self.signals = signals
@@ -64,8 +70,9 @@ struct Server: ~Copyable {
                 return .signal(signal)
             }
             if poller.isReadable(endEntry) { return .deviceGone }
-            if let watchEntry, poller.isReadable(watchEntry), control.isNameRemoved() {
-                return .socketRemoved
+            if let watchEntry, poller.isReadable(watchEntry) {
+                if control.isNameRemoved() { return .socketRemoved }
+                followName()
             }
             // Its name may go; a new one is followed.
             if let stateWatchEntry, poller.isReadable(stateWatchEntry) { _ = state.isNameRemoved() }
@@ -74,6 +81,13 @@ struct Server: ~Copyable {
             if accepting && poller.isReadable(controlEntry) { acceptControl(engine, now: now) }
             if accepting && poller.isReadable(stateEntry) { acceptState(engine, now: now) }
         }
+    }
+
+    /// A tunnel whose link takes another's place gets that one's name, and its sockets with it.
+    private mutating func followName() {
+        guard control.name != name else { return }
+        name = control.name
+        if name.hasSuffix(".sock") { renamed(String(name.dropLast(5))) }
     }
 
     /// Stops the threads and closes the device. The sockets' names go after it, with `self`: who

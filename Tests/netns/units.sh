@@ -3,7 +3,8 @@
 #
 # The units of share/systemd under a systemd that runs them: a machine of namespaces, with this one's
 # files beneath its own and systemd as its first process. The keeper starts the engine as a unit of its
-# own and confined (C88), dies, is stopped and restarted without the packets noticing, and brings the
+# own and confined (C88), dies, is stopped and restarted without the packets noticing, makes the link
+# anew with an engine in another unit, whose log and status tell the tunnel's name, and brings the
 # tunnel up when the machine begins anew (C64), as one without rights to the network namespace of
 # process 1 can tell.
 #
@@ -126,11 +127,44 @@ step "up starts the keeper's unit, and that the engine's"
 expect "up" on nexusguard up --backend userspace --persist wg0
 expect "the keeper runs as a unit" on systemctl is-active nexusguard-keep@wg0
 expect "the engine runs as another one (C88)" on systemctl is-active nexusguard-engine@wg0
-engine() { property MainPID nexusguard-engine@wg0; }
+# Its number varies where links were made anew.
+engine_units() {
+    on systemctl list-units --plain --no-legend --state=active 'nexusguard-engine@*' | cut -d' ' -f1
+}
+engine() { property MainPID "$(engine_units)"; }
 first=$(engine)
 expect "it is confined" on grep -q 'Seccomp:.*2' "/proc/$first/status"
 capabilities() { on sed -n 's/^CapEff:\t//p' "/proc/$first/status"; }
 expect_equal "its rights: CAP_NET_ADMIN, CAP_NET_BIND_SERVICE" "$(capabilities)" 0000000000001400
+
+# renewed UNIT: the link is made anew, and this is its engine's unit afterwards.
+renewed() {
+    local unit=$1 before
+    before=$(engine)
+    expect "up --renew" on nexusguard up --renew wg0
+    expect_equal "the only engine's unit" "$(engine_units)" "$unit"
+    expect "another engine" test "$before" != "$(engine)"
+    says_its_tunnel() { on systemctl status "$unit" | grep -q "Status: \"tunnel wg0, begun as wg0_"; }
+    wait_until 10 "systemctl status names its tunnel" says_its_tunnel
+    expect_equal "failed units" "$(on systemctl list-units --plain --no-legend --state=failed 'nexusguard-*')" ""
+    expect_equal "sockets" "$(on sh -c 'cd /run && ls wireguard nexusguard/*.engine')" "nexusguard/wg0.engine
+
+wireguard:
+wg0.sock"
+    expect_equal "the state socket says" "$(on python3 - <<<'
+import json, socket
+connection = socket.socket(socket.AF_UNIX)
+connection.connect("/run/nexusguard/wg0.engine")
+connection.sendall(b"get=1\n\n")
+print(json.loads(connection.makefile().readline())["name"])')" wg0
+    expect "its log says whose engine it is" \
+        grep -q "wg0: the engine that began as wg0_. has this tunnel now" \
+        <(on journalctl --no-pager -o cat -u "$unit")
+}
+step "the link is made anew, twice: the engine's unit is another one"
+renewed nexusguard-engine@wg0_2.service
+renewed nexusguard-engine@wg0_3.service
+first=$(engine)
 
 step "the keeper dies, is restarted and stopped"
 keeper() { property MainPID nexusguard-keep@wg0; }
@@ -152,6 +186,17 @@ run on systemctl start multi-user.target --no-block
 is_up() { on nexusguard show interfaces | grep -qw wg0; }
 wait_until 30 "the tunnel is there" is_up
 expect "by a unit of its own" on systemctl is-active nexusguard-engine@wg0
+
+step "an engine that took another's place is stopped"
+renewed nexusguard-engine@wg0_2.service
+run on systemctl stop nexusguard-keep@wg0
+run on systemctl stop nexusguard-engine@wg0_2
+expect_equal "engines" "$(engine_units)" ""
+expect "the link is gone" is_gone on ip link show wg0
+expect_equal "sockets" "$(on sh -c 'ls /run/wireguard; ls /run/nexusguard | grep engine')" ""
+run on systemctl start nexusguard-keep@wg0
+wait_until 30 "the tunnel is back" is_up
+expect "by the unit of its name" on systemctl is-active nexusguard-engine@wg0
 
 step "down"
 expect "down" on nexusguard down wg0

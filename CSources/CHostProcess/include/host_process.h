@@ -189,6 +189,8 @@ enum host_log_target { HOST_LOG_STDERR, HOST_LOG_SYSLOG };
 
 /* Every line names its `subject`. Opens what it needs now, since nothing can be opened later. */
 void host_log_open(enum host_log_target target, const char *program, const char *subject);
+/* From now on lines name this one. */
+void host_log_rename(const char *subject);
 /* `priority` as in syslog(3). */
 void host_log(int priority, const char *line);
 
