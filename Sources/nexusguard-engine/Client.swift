@@ -10,6 +10,9 @@ final class Client {
         case state(StateConnection)
     }
 
+    /// Bytes that an answer may hold beyond its size.
+    private static let slack = 64 << 10
+
     private let descriptor: Descriptor
     private let engine: Engine
     private var conversation: Conversation
@@ -114,13 +117,23 @@ final class Client {
         case .control(var connection):
             conversation = .state(StateConnection())  // keeps `connection` unshared
             connection.receive(bytes, device: engine)
-            output = connection.takeOutput()
+            take(connection.takeOutput())
             conversation = .control(connection)
         case .state(var connection):
             connection.receive(bytes, source: engine)
-            output = connection.takeOutput()
+            take(connection.takeOutput())
             conversation = .state(connection)
         }
+    }
+
+    /// An answer that grew line by line holds up to twice its size: nobody knows how long it waits.
+    private func take(_ answer: consuming [UInt8]) {
+        guard answer.capacity > answer.count + Self.slack else {
+            output = answer
+            return
+        }
+        output = Array(answer[...])
+        erase(&answer)
     }
 
     private var hasHeldInput: Bool {

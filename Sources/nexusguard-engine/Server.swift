@@ -9,9 +9,11 @@ struct Server: ~Copyable {
     static let clientLimit = 64
     /// A connection without a byte for this long is closed (C101).
     static let idleLimit: Int64 = 30_000
-    /// Answers that wait to be read, all clients together, in bytes; beyond it whoever has not read
-    /// for longest is cut off. A single answer may be larger.
+    /// Answers that wait to be read, all clients together, in bytes: beyond it no request is taken.
+    /// A single answer may be larger.
     static let pendingLimit = 8 << 20
+    /// Who has taken no byte for this long while others wait for that is cut off.
+    static let stallLimit: Int64 = 2_000
     /// How long not to accept when the process has no descriptor to spare and no client to close.
     static let exhaustionPause: Int64 = 1_000
 
@@ -60,11 +62,13 @@ struct Server: ~Copyable {
             let stateEntry = poller.add(state.descriptor, read: accepting)
             let stateWatchEntry = state.watch.map { poller.add($0) }
             let firstClient = (stateWatchEntry ?? stateEntry) + 1
+            let isFull = isFull
             for client in clients {
-                poller.add(client.number, read: !client.wantsWrite, write: client.wantsWrite)
+                poller.add(
+                    client.number, read: !client.wantsWrite && !isFull, write: client.wantsWrite)
             }
 
-            poller.wait(milliseconds: timeout(accepting: accepting))
+            poller.wait(milliseconds: timeout(accepting: accepting, isFull: isFull))
 
             if poller.isReadable(signalEntry), let signal = signals.next() {
                 return .signal(signal)
@@ -98,12 +102,16 @@ struct Server: ~Copyable {
         engine = nil
     }
 
+    private var isFull: Bool { clients.reduce(0) { $0 + $1.pending } >= Self.pendingLimit }
+
     /// Until the next client's time is over; nil without clients.
-    private func timeout(accepting: Bool) -> Int64? {
+    private func timeout(accepting: Bool, isFull: Bool) -> Int64? {
         let now = Host.monotonicMilliseconds()
-        let idle = clients.map(\.lastActivity).min().map { $0 + Self.idleLimit - now }
-        guard !accepting else { return idle }
-        return min(idle ?? Int64.max, acceptAgainAt - now)
+        let ends = clients.map {
+            $0.lastActivity + (isFull && $0.wantsWrite ? Self.stallLimit : Self.idleLimit) - now
+        }
+        guard !accepting else { return ends.min() }
+        return min(ends.min() ?? Int64.max, acceptAgainAt - now)
     }
 
     private mutating func serveClients(firstEntry: Int, now: Int64) {
@@ -111,22 +119,18 @@ struct Server: ~Copyable {
             let entry = firstEntry + offset
             if client.wantsWrite {
                 if poller.isWritable(entry) { client.flush(now: now) }
-            } else if poller.isReadable(entry) {
+            } else if poller.isReadable(entry) && !isFull {
                 client.readSome(using: &buffer, now: now)
-                limitPending()
             }
         }
+        if isFull { cutOffStalled(now: now) }
         clients.removeAll { $0.isOver || now - $0.lastActivity >= Self.idleLimit }
     }
 
-    /// Called after each answer, so that no round of many requests passes the limit.
-    private func limitPending() {
-        while clients.reduce(0, { $0 + $1.pending }) > Self.pendingLimit {
-            let waiting = clients.filter(\.wantsWrite)
-            guard waiting.count > 1,
-                let victim = waiting.min(by: { $0.lastActivity < $1.lastActivity })
-            else { return }
-            victim.cutOff()
+    private func cutOffStalled(now: Int64) {
+        for client in clients
+        where client.wantsWrite && now - client.lastActivity >= Self.stallLimit {
+            client.cutOff()
         }
     }
 

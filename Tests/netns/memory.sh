@@ -3,7 +3,7 @@
 #
 # Pitfall 65: whatever comes, an engine with one worker pair stays within 48 MB: TCP both ways, a
 # flood of small datagrams, floods to peers that cannot be reached, clients of the configuration
-# socket that do not read.
+# socket that do not read. Those that do are all served.
 #
 #   netns A: ENGINE $WA --workers 1  ═══  netns B: ENGINE $WB --workers 1
 #
@@ -17,7 +17,7 @@ observe() { python3 "$HERE/observe.py" "$@"; }
 state() { observe state "$WA" "$1"; }
 
 cat >"$WORK/load.py" <<'PYTHON'
-import socket, sys
+import concurrent.futures, socket, sys
 
 def spray(prefix, networks, rounds):
     """Full packets to PREFIX.0.1, PREFIX.1.1, … in turn, as fast as it goes."""
@@ -50,6 +50,37 @@ def stall(path, clients, ready, stop):
     open(ready, "w").close()
     with open(stop):  # a FIFO
         pass
+
+def ask_together(path, clients):
+    """All ask before anybody reads; prints how many got a whole answer."""
+    def read(client):
+        answer = b""
+        try:
+            while not answer.endswith(b"errno=0\n\n"):
+                data = client.recv(1 << 16)
+                if not data:
+                    return False
+                answer = answer[-16:] + data
+        except ConnectionResetError:
+            return False
+        return True
+
+    connections = []
+    for _ in range(int(clients)):
+        client = socket.socket(socket.AF_UNIX)
+        client.connect(path)
+        client.sendall(b"get=1\n\n")
+        connections.append(client)
+    for client in connections:  # until all are answered, or no more are before those are read
+        client.settimeout(0.2)
+        try:
+            client.recv(1, socket.MSG_PEEK)
+        except (TimeoutError, ConnectionResetError):
+            break
+    for client in connections:
+        client.settimeout(30)
+    with concurrent.futures.ThreadPoolExecutor(len(connections)) as pool:
+        print(sum(pool.map(read, connections)))
 
 globals()[sys.argv[1]](*sys.argv[2:])
 PYTHON
@@ -124,6 +155,9 @@ stalled_clients() {
         "$(in_ns "$A" wg show "$WA" peers | wc -l)" 2000
     : >"$WORK/stop"
 }
+clients_together() {
+    expect_equal "whole answers" "$(in_ns "$A" python3 "$WORK/load.py" ask_together "$SOCKETS/$WA.sock" 30)" 30
+}
 
 topology_pair
 ARGS_A=(--workers 1) ARGS_B=(--workers 1)
@@ -139,4 +173,5 @@ under "full packets to peers at an address of nobody" dead_endpoint 192.0.2.99:5
 # Somebody is there, but does not answer.
 under "full packets to peers that do not answer" dead_endpoint 192.0.2.2:9
 under "40 clients that do not read, 2,000 peers" stalled_clients
+under "30 clients that ask at once and read, 2,000 peers" clients_together
 expect_ping "ping" "$A" 10.77.0.2
