@@ -25,6 +25,7 @@ struct flow {
     uint64_t bytes;
     int64_t deficit;
     enum flow_list list;
+    uint32_t emptied; /* the queue's, when `codel` was last asked */
     struct codel codel;
 };
 
@@ -35,6 +36,7 @@ struct flow_list_ends {
 struct flow_queue {
     struct flow_list_ends fresh, old; /* of flows: those that just became active go first (§4.1) */
     uint32_t count;
+    uint32_t emptied;            /* how often */
     struct queued_frame *unused; /* the one used last on top: its memory is in the cache */
     uint8_t *memory;
     uint8_t key[crypto_shorthash_KEYBYTES];
@@ -184,6 +186,10 @@ static struct queued_frame *take_from(struct flow_queue *q, struct flow *flow, u
 {
     struct queued_frame *frame = flow->head;
     uint64_t wait = wait_of(q, frame, now_ns);
+    /* That a flow has no frame here for a moment says little: the device may hold more of it. */
+    if (flow->emptied != q->emptied)
+        codel_emptied(&flow->codel);
+    flow->emptied = q->emptied;
     flow->head = frame->next;
     flow->bytes -= frame->length;
     flow->deficit -= frame->length;
@@ -197,8 +203,10 @@ struct queued_frame *flow_queue_take(struct flow_queue *q, uint64_t now_ns)
     for (;;) {
         struct flow_list_ends *list = q->fresh.head ? &q->fresh : &q->old;
         struct flow *flow = list->head;
-        if (!flow)
+        if (!flow) {
+            q->emptied++;
             return NULL;
+        }
         if (flow->deficit > 0 && flow->head)
             return take_from(q, flow, now_ns);
         remove_first(list);
@@ -210,7 +218,6 @@ struct queued_frame *flow_queue_take(struct flow_queue *q, uint64_t now_ns)
             append_flow(&q->old, flow);
         } else {
             flow->list = IN_NONE;
-            codel_emptied(&flow->codel);
         }
     }
 }

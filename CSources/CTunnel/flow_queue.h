@@ -33,7 +33,8 @@ void flow_queue_give_back(struct flow_queue *queue, struct queued_frame *frame);
 
 /* `header`, `length` and `data` are filled in; any bytes will do. */
 void flow_queue_put(struct flow_queue *queue, struct queued_frame *frame, uint64_t now_ns);
-/* The next one to send, the caller's to give back. NULL: empty. */
+/* The next one to send, the caller's to give back. NULL: empty; it is asked for it only where the
+ * device is too. */
 struct queued_frame *flow_queue_take(struct flow_queue *queue, uint64_t now_ns);
 bool flow_queue_is_empty(const struct flow_queue *queue);
 

@@ -340,7 +340,7 @@ static struct queued_frame *next_frame(struct thread *t, uint64_t now, bool *mor
     struct queued_frame *frame;
     if (flow_queue_is_empty(q)) {
         if (!*more)
-            return NULL;
+            return flow_queue_take(q, now);
         frame = flow_queue_room(q);
         *more = read_frame(t, frame);
         if (*more && frame->header.gso_type == VIRTIO_NET_HDR_GSO_NONE)

@@ -192,6 +192,25 @@ static void what_waits_unseen_counts(void **state)
     assert_in_range(told, 3, 15);
 }
 
+/* More flows than frames, each with more in the device than has room here: that some of them have
+ * none here for a moment does not mean that they have none. */
+static void many_flows_that_stand_are_told(void **state)
+{
+    enum { COUNT = 3 * FLOW_QUEUE_FRAMES };
+    uint32_t number, next = 0, told[COUNT] = {0};
+    bool signal;
+    (void)state;
+    for (uint64_t now = NOW; now < NOW + 100 * CODEL_INTERVAL; now += NSEC_PER_MSEC) {
+        while (put_super((uint16_t)(next % COUNT), next % COUNT % 2 ? BULK : BULK / 20, next, now))
+            next++;
+        int flow = take(now, &number, &signal);
+        assert_true(flow >= 0);
+        told[flow] += signal;
+    }
+    for (uint32_t flow = 0; flow < COUNT; flow++)
+        assert_in_range(told[flow], 3, 200);
+}
+
 /* As many as there are frames for, far apart: each time the queue is full, and then empty. */
 static void bursts_that_fill_the_queue_are_not_told(void **state)
 {
@@ -262,6 +281,7 @@ int main(void)
         TEST(every_frame_leaves_once_and_in_order),
         TEST(only_the_flow_that_stands_is_told),
         TEST(what_waits_unseen_counts),
+        TEST(many_flows_that_stand_are_told),
         TEST(bursts_that_fill_the_queue_are_not_told),
         TEST(fragments_of_a_datagram_stay_together),
         TEST(any_bytes_of_any_length_will_do),
