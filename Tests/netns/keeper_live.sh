@@ -8,6 +8,7 @@
 #   netns A: keeper of $WA  192.0.2.1 ═══ 192.0.2.2  netns B: PEER $WB, which knows where A is;
 #            A learns where B is from its first packet
 #   both ping each other every 10 ms; one TCP connection carries 4 Mbit/s from A to B
+#   (in an emulated machine, which could do little else, a tenth of that)
 #
 # COMMAND: the command under test; default: .build/release/nexusguard
 # BACKENDS: to switch to, one after the other; default: none, a link of the same kind is made anew.
@@ -24,6 +25,9 @@ source "$(dirname "$0")/lib.sh"
 COMMAND=${COMMAND:-$ROOT/.build/release/nexusguard}
 BACKENDS=${BACKENDS:-}
 ROUNDS=${ROUNDS:-6}
+SLOWER=${KERNEL_VM:+10}
+SLOWER=${SLOWER:-1}
+INTERVAL=$(python3 -c "print($SLOWER / 100)")
 command -v "$COMMAND" >/dev/null || skip "no command at $COMMAND (build it, or set COMMAND)"
 NEXUSGUARD_ENGINE=$(command -v "$ENGINE")
 export NEXUSGUARD_ENGINE
@@ -79,7 +83,7 @@ received() { in_ns "$A" wg show "$WA" transfer | grep -F "$(key_of b)" | cut -f2
 # before the last that had one.
 declare -A PINGS=()
 pings() {
-    ip netns exec "$2" ping -n -i 0.01 -W 2 "$3" >"$WORK/ping.$1" 2>&1 &
+    ip netns exec "$2" ping -n -i "$INTERVAL" -W 2 "$3" >"$WORK/ping.$1" 2>&1 &
     PINGS[$1]=$!
     BACKGROUND+=("$!")
 }
@@ -128,7 +132,7 @@ else:
     connection = socket.create_connection(("10.77.0.2", 7001))
     digest, numbers, total = hashlib.sha256(), random.Random(1), 0
     # 4 KiB each 8 ms are 4 Mbit/s.
-    while not select.select([sys.stdin], [], [], 0.008)[0]:
+    while not select.select([sys.stdin], [], [], 0.008 * int(sys.argv[2]))[0]:
         data = numbers.randbytes(4096)
         digest.update(data)
         connection.sendall(data)
@@ -144,7 +148,7 @@ BACKGROUND+=("$TAKER")
 wait_until 10 "the TCP server" listens "$B" t 7001
 mkfifo "$WORK/gate"
 exec {GATE}<>"$WORK/gate"
-ip netns exec "$A" python3 "$WORK/stream.py" give <"$WORK/gate" >"$WORK/given" 2>"$WORK/total" &
+ip netns exec "$A" python3 "$WORK/stream.py" give "$SLOWER" <"$WORK/gate" >"$WORK/given" 2>"$WORK/total" &
 GIVER=$!
 BACKGROUND+=("$GIVER")
 changes() { # DESCRIPTION ARGUMENT…: of sync, which has something to do
@@ -223,7 +227,7 @@ renew() {
     ask sync "$@" "$FILE"
     expect "what changes is told" grep -q "one new handshake with each peer" "$WORK/ask.log"
     expect_ping "traffic flows again" "$B" 10.77.0.1
-    # 10 ms each: at most a second without an answer.
+    # 10 ms each: at most a second without an answer (ten where the machine is emulated).
     for direction in out in; do
         stop_pings "$direction"
         expect "$description: $LOST of $SENT pings ($direction) had no answer (at most 100)" test "$LOST" -le 100
