@@ -44,6 +44,8 @@ run gateway "forwards through a tunnel" Tests/netns/gateway.sh
 run interop "the engine with the kernel as its peer" env PEER=kernel MEGABYTES="${MEGABYTES:-1}" Tests/netns/interop.sh
 run switch "a running tunnel changes its back-end" Tests/kernel/switch.sh
 run live "the same under more traffic, and killed keepers" Tests/kernel/backend_switch.sh
+run leak "what leaves beside a full tunnel that is made anew" \
+    env PEER=kernel ROUNDS=2 Tests/netns/renew_leak.sh
 run roaming "roaming, with the kernel as the peer" env PEER=kernel Tests/netns/roaming.sh
 
 if [[ ${#failed[@]} -gt 0 ]]; then

@@ -75,7 +75,8 @@ CONF
 facts() { # what no change may touch
     in_ns "$A" cat "/sys/class/net/$WA/ifindex"
     in_ns "$A" wg show "$WA" listen-port
-    in_ns "$A" wg show "$WA" latest-handshakes | grep -F "$(key_of b)"
+    # On a slow machine the next one was due by itself (REKEY_AFTER_TIME, WireGuard paper section 6.1).
+    ((SECONDS - BEGUN >= 100)) || in_ns "$A" wg show "$WA" latest-handshakes | grep -F "$(key_of b)"
 }
 received() { in_ns "$A" wg show "$WA" transfer | grep -F "$(key_of b)" | cut -f2; }
 
@@ -116,6 +117,7 @@ expect_ping "ping to B" "$A" 10.77.0.2
 expect_equal "where A has learned that B is" "$(wg_field "$A" "$WA" endpoints)" 192.0.2.2:51820
 
 step "changes under traffic"
+BEGUN=$SECONDS
 facts >"$WORK/facts"
 BEFORE=$(received) CONGESTED=$(congested) TOTAL=0
 pings out "$A" 10.77.0.2
@@ -200,7 +202,9 @@ done
 CONGESTED=$(($(congested) - CONGESTED))
 expect "lost by the changes: $TOTAL less $CONGESTED that a full queue dropped" test "$TOTAL" -le "$CONGESTED"
 expect "TCP: $(cat "$WORK/total") bytes, the same ones" diff "$WORK/given" "$WORK/taken"
-expect "number of the link, port, latest handshake: as before" diff <(facts) "$WORK/facts"
+facts >"$WORK/after"
+expect "number of the link, port, latest handshake (where none was due): as before" \
+    diff "$WORK/after" <(head -n "$(wc -l <"$WORK/after")" "$WORK/facts")
 expect_at_least "bytes received since" "$(($(received) - BEFORE))" 10000
 
 # ---- another link ------------------------------------------------------------------------------
