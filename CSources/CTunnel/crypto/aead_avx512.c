@@ -2,8 +2,8 @@
 /*
  * ChaCha20-Poly1305 for AVX-512 with IFMA: sixteen ChaCha20 blocks at once, as aead_batch.h
  * describes, and eight Poly1305 blocks (poly1305_avx512.h) beside a double round of them. Both want
- * the vector units; a step of Poly1305 is one long chain that leaves them idle half of the time,
- * and the double round fills that.
+ * the vector units; a step of Poly1305 is a chain of products and carries that alone would leave
+ * them idle at times, and the double round fills that.
  */
 #include "aead.h"
 

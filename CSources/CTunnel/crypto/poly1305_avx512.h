@@ -5,19 +5,21 @@
  * takes the power of r that its last block is away from the end, and the sum of all is h (Goll and
  * Gueron, "Vectorization of Poly1305 Message Authentication Code", 2015, for the method).
  *
- * Why so, in instructions on vectors: a step is 18 multiplications, 8 to add their halves where
- * they belong, 11 for the carries and 8 to bring eight blocks into limbs, so 45 for 128 bytes.
- * The powers r to r^8 of eight packets are made side by side, a packet to a lane, and transposed:
- * 7 products and 72 shuffles, some 45 for a packet. The end is about two steps and 20 more.
- * Together 1,424 bytes take 13 steps, 650 instructions. The other way, a packet to a lane, needs no
- * powers and makes 90 steps of eight packets, but each brings its blocks from eight places (8
- * loads, 6 of them merges): about 600 for a packet, which is no more than a tie; and it wants eight
- * packets of one length, where a batch may be a single packet of 1,424 bytes, then 90 steps one
- * after the other instead of 13. It would win for batches of small packets, 40 instructions against
- * 150 at 64 bytes; but there the ChaCha20 lanes of the keys and the work for each packet weigh
- * more. Integer units (poly1305_scalar.h) take a block in some 12 cycles, one after the other: 64
- * of them are more than the 10 double rounds of sixteen ChaCha20 blocks (960 instructions), beside
- * which the eight steps for the same bytes add 360.
+ * Why so, in instructions on vectors: a step is 19 multiplications, 15 that add their halves where
+ * they belong and carry, and 8 that bring eight blocks into limbs, 42 for 128 bytes. The powers r
+ * to r^8 of eight packets are made side by side, a packet to a lane, and transposed: 7 products and
+ * 72 shuffles, some 45 for a packet. The end takes two products more and joins the lanes, some 130.
+ * So 1,424 bytes take 640, in 13 steps that wait for each other.
+ *
+ * The other way, a packet to a lane, needs no powers, and its end costs an eighth. But each step
+ * collects its blocks from eight places, which makes 48 of 42, and 90 steps of eight packets are
+ * still 540 for each, if there are eight of one length. A batch may be one packet, whose 90 steps
+ * would wait for each other. That way wins where many packets are small, 40 against 170 at 64
+ * bytes, of some 630 instructions in all.
+ *
+ * Integer units (poly1305_scalar.h) take a block in some 12 cycles and each waits for the last: 64
+ * of them last longer than the 960 instructions of sixteen ChaCha20 blocks with the 340 of these
+ * steps among them, at two to a cycle.
  */
 #ifndef CTUNNEL_POLY1305_AVX512_H
 #define CTUNNEL_POLY1305_AVX512_H
