@@ -142,8 +142,10 @@ steal "rules" "ip rule flush; $OTHERS_RULES"
 steal "IPv6 rules" "ip -6 rule flush; ip -6 rule add pref 32766 table main"
 NFT_TABLES=$(in_ns "$A" nft list tables | grep -vc neighbour) || true
 expect_at_least "tables of nft beside the neighbour's" "$NFT_TABLES" 1
-in_ns "$A" nft list table inet neighbour >"$WORK/neighbour.nft"
-steal "the nft table" "nft flush ruleset; nft -f $WORK/neighbour.nft"
+# One transaction: on a slow machine the keeper would come between the two, and tables stand in the order
+# in which they were made.
+{ echo "flush ruleset" && in_ns "$A" nft list table inet neighbour; } >"$WORK/neighbour.nft"
+steal "the nft table" "nft -f $WORK/neighbour.nft"
 TABLE=$(in_ns "$A" ip rule | sed -n 's/.*not from all fwmark.*lookup \([0-9]*\).*/\1/p')
 steal "the default route of table $TABLE" "ip route flush table $TABLE"
 steal "addresses" "ip addr flush dev $WA scope global"
