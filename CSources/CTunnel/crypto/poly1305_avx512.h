@@ -62,8 +62,9 @@ AVX512_INLINE vector_u64 poly1305_times_20(vector_u64 limb)
  *
  * A product of limbs i and j has its low 52 bits at 2^(44 (i + j)) and its high bits 2^8 above the
  * next limb. With h0 < 2^45 and the others within their bits (which holds for what this returns), r
- * the same, and m < 2^45, a sum of low parts is below 2^53.7, one of high parts below 2^43.1, and
- * neither those nor what is carried leaves 64 bits.
+ * the same, and m < 2^45, a sum of low parts is below 2^54 and one of high parts below 2^41; the
+ * highest is below 2^37, so 20 · 2^8 times it has no more than 52 bits. What the top carries is
+ * below 2^12.
  */
 AVX512_INLINE struct poly1305_limbs poly1305_multiply(const struct poly1305_limbs *h,
                                                       const struct poly1305_limbs *r,
