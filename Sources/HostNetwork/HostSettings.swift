@@ -30,23 +30,26 @@ public struct HostSettings: Sendable {
     @discardableResult
     public func write(_ setting: HostSetting, _ value: UInt32) throws(NetworkError) -> Bool {
         guard try read(setting) != value else { return false }
-        let path = path(setting)
-        do throws(SmallFile.Failure) {
-            try SmallFile.overwrite(path, Array("\(value)\n".utf8), truncating: false)
-        } catch {
-            throw Self.error("write \(value) to", path, error.errno)
-        }
+        try overwrite(path(setting), value)
         return true
     }
 
     /// Of the link: when the first address of a subnet goes, the next one takes its place instead of
     /// going along (ip-sysctl.rst of the kernel).
     public func promoteSecondaries(of link: InterfaceName) throws(NetworkError) {
-        let path = "\(root)/net/ipv4/conf/\(link)/promote_secondaries"
+        try overwrite("\(root)/net/ipv4/conf/\(link)/promote_secondaries", 1)
+    }
+
+    /// Of the link: it sends no redirects, unless `HostSetting.sendsRedirects` is on.
+    public func sendNoRedirects(from link: InterfaceName) throws(NetworkError) {
+        try overwrite("\(root)/net/ipv4/conf/\(link)/send_redirects", 0)
+    }
+
+    private func overwrite(_ path: String, _ value: UInt32) throws(NetworkError) {
         do throws(SmallFile.Failure) {
-            try SmallFile.overwrite(path, Array("1\n".utf8), truncating: false)
+            try SmallFile.overwrite(path, Array("\(value)\n".utf8), truncating: false)
         } catch {
-            throw Self.error("write 1 to", path, error.errno)
+            throw Self.error("write \(value) to", path, error.errno)
         }
     }
 
@@ -55,6 +58,7 @@ public struct HostSettings: Sendable {
         case .sourceValidMark: "\(root)/net/ipv4/conf/all/src_valid_mark"
         case .forwardsIPv4: "\(root)/net/ipv4/ip_forward"
         case .forwardsIPv6: "\(root)/net/ipv6/conf/all/forwarding"
+        case .sendsRedirects: "\(root)/net/ipv4/conf/all/send_redirects"
         }
     }
 

@@ -44,8 +44,18 @@ extension LiveHost {
         case .setFirewall(let wanted): try setFirewall(wanted)
         case .setSetting(let setting, let value?):
             try settings.set(setting, value, for: name, links: linkNames())
+            if setting == .sendsRedirects, value == 0 { sendNoRedirects() }
         case .setSetting(let setting, nil):
             try settings.restore(setting, for: name, links: linkNames())
+        }
+    }
+
+    /// The other half of it is the link's own, and ends with the link.
+    private func sendNoRedirects() {
+        do throws(NetworkError) {
+            try HostSettings().sendNoRedirects(from: name)
+        } catch {
+            Log.write(.warning, error.message)
         }
     }
 

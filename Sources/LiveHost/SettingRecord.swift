@@ -106,6 +106,7 @@ struct SettingRecord: Sendable {
             case .sourceValidMark: "src_valid_mark"
             case .forwardsIPv4: "ip_forward"
             case .forwardsIPv6: "ipv6_forwarding"
+            case .sendsRedirects: "send_redirects"
             }
         return "\(directory)/\(word)\(namespace).setting"
     }

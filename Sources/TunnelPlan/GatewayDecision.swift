@@ -29,6 +29,9 @@ extension TunnelDecider {
                 .union(allowedPrefixes.map(\.address.family)) : []
         let families = forwarded.union(carried)
         if families.contains(.v4) { tunnel.host.settings[.forwardsIPv4] = 1 }
+        if gateway.forwardsBetweenPeers, families.contains(.v4) {
+            tunnel.host.settings[.sendsRedirects] = 0
+        }
         if families.contains(.v6), carriesIPv6 { tunnel.host.settings[.forwardsIPv6] = 1 }
     }
 

@@ -102,6 +102,10 @@ public enum HostSetting: Hashable, Sendable, CaseIterable {
     /// net.ipv6.conf.all.forwarding. Links that take their addresses from router advertisements
     /// need accept_ra = 2 then (ip-sysctl.rst of the kernel).
     case forwardsIPv6
+    /// net.ipv4.conf.all.send_redirects. What goes from peer to peer leaves by the link it came in by,
+    /// and the kernel would tell each sender of a better way that there is none. A link sends them
+    /// while this or its own is set (ip-sysctl.rst of the kernel), so other links go on as they did.
+    case sendsRedirects
 }
 
 /// All of it for one tunnel.

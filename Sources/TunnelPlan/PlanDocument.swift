@@ -97,6 +97,7 @@ extension HostSetting {
         case .sourceValidMark: "net.ipv4.conf.all.src_valid_mark"
         case .forwardsIPv4: "net.ipv4.ip_forward"
         case .forwardsIPv6: "net.ipv6.conf.all.forwarding"
+        case .sendsRedirects: "net.ipv4.conf.all.send_redirects"
         }
     }
 }

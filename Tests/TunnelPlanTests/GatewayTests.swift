@@ -89,7 +89,7 @@ private func decide(
         #expect(host.firewall?.masquerades == true)
         #expect(host.settings == [.forwardsIPv4: 1, .forwardsIPv6: 1])
         let four = decide { $0.forwardsBetweenPeers = true }
-        #expect(try #require(four.tunnel).host.settings == [.forwardsIPv4: 1])
+        #expect(try #require(four.tunnel).host.settings == [.forwardsIPv4: 1, .sendsRedirects: 0])
         #expect(try #require(four.tunnel).host.firewall?.masquerades == false)
     }
 
