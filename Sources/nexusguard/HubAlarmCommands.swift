@@ -51,7 +51,8 @@ private func showLog(_ invocation: Invocation) throws(Failure) -> UInt8 {
     try invocation.show(answer) { () throws(Failure) in
         try client.decode(Page<LogView>.self, answer).items.map { record in
             let actor = record.actor.isEmpty ? "" : " (\(record.actor))"
-            return "\(record.time) \(record.tag): \(record.message)\(actor)\n"
+            return LogPrinter.visible("\(record.time) \(record.tag): \(record.message)\(actor)")
+                + "\n"
         }.joined()
     }
     return ExitCode.ok

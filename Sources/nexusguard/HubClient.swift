@@ -92,17 +92,17 @@ struct HubClient {
         let text =
             problem?.detail ?? problem?.title ?? "the hub answers with status \(answer.status)"
         let code = [401, 403].contains(answer.status) ? ExitCode.noPermission : ExitCode.failed
-        return Failure(code: code, text)
+        // It may name a device.
+        return Failure(code: code, LogPrinter.visible(text))
     }
 }
 
 extension HubClient {
     /// The id of a device that is named by its id or by its name.
     func deviceId(_ text: String) throws(Failure) -> String {
-        let page = try ask(
-            Page<DeviceView>.self, "GET", "/devices", query: [("search", text), ("limit", "500")])
-        if page.items.contains(where: { $0.id == text }) { return text }
-        let named = page.items.filter { $0.name == text }
+        let found = try devices(matching: text)
+        if found.contains(where: { $0.id == text }) { return text }
+        let named = found.filter { $0.name == text }
         guard let first = named.first else { throw Failure("there is no device \(quoted(text))") }
         guard named.count == 1 else {
             throw Failure(
@@ -113,8 +113,24 @@ extension HubClient {
     }
 }
 
-/// Rows of text below a heading, each column as wide as it needs to be.
+extension HubClient {
+    /// All of them, page by page: devices that take names like another's shall not hide it.
+    private func devices(matching text: String) throws(Failure) -> [DeviceView] {
+        var found: [DeviceView] = []
+        while true {
+            let page = try ask(
+                Page<DeviceView>.self, "GET", "/devices",
+                query: [("search", text), ("limit", "500"), ("offset", "\(found.count)")])
+            found += page.items
+            if page.items.isEmpty || found.count >= page.total { return found }
+        }
+    }
+}
+
+/// Rows of text below a heading, each column as wide as it needs to be. What devices say of
+/// themselves steers no terminal.
 func columns(_ heading: [String], _ rows: [[String]]) -> String {
+    let rows = rows.map { $0.map(LogPrinter.visible) }
     var widths = heading.map(\.count)
     for row in rows {
         for (index, cell) in row.enumerated() { widths[index] = max(widths[index], cell.count) }

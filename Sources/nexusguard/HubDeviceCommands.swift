@@ -119,8 +119,15 @@ private func describe(_ device: DeviceView) -> String {
             ("hub's handshake", hub.lastHandshake?.description ?? "never"),
         ]
     }
+    rows += (device.forwards ?? []).map { rule in
+        let state = rule.isEnabled ? "" : ", disabled"
+        return (
+            "forward",
+            "\(rule.id), \(rule.ports) to \(rule.targetIp) port \(rule.targetPort)\(state)"
+        )
+    }
     return rows.compactMap { name, value in
-        value.map { "\(name): \($0.isEmpty ? "(none)" : $0)\n" }
+        value.map { "\(name): \($0.isEmpty ? "(none)" : LogPrinter.visible($0))\n" }
     }.joined()
 }
 

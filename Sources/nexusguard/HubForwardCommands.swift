@@ -19,7 +19,10 @@ let hubForwardCommands = [
         ] + hubClientOptions, run: addForward),
     Verb(
         name: "forward list", operands: "[DEVICE]", operandCount: 0...1,
-        summary: "List the forwards by port.", options: hubClientOptions, run: listForwards),
+        summary: "List the forwards by port.",
+        options: [
+            Option(long: "device", argument: "DEVICE", help: "only those to this device")
+        ] + hubClientOptions, run: listForwards),
     Verb(
         name: "forward remove", operands: "ID", operandCount: 1...1, summary: "Remove a forward.",
         options: hubClientOptions, run: removeForward),
@@ -65,7 +68,9 @@ private func target(_ text: String) throws(Failure) -> (String?, Int?) {
 private func listForwards(_ invocation: Invocation) throws(Failure) -> UInt8 {
     let client = try HubClient(invocation)
     var device: String?
-    if let text = invocation.operands.first { device = try client.deviceId(text) }
+    if let text = invocation.values["device"] ?? invocation.operands.first {
+        device = try client.deviceId(text)
+    }
     let answer = try client.ask(
         "GET", "/forwards", query: [("deviceId", device), ("limit", "500")])
     try invocation.show(answer) { () throws(Failure) in
@@ -73,15 +78,20 @@ private func listForwards(_ invocation: Invocation) throws(Failure) -> UInt8 {
         return columns(
             ["ID", "PORT", "TARGET", "DEVICE", "DESCRIPTION"],
             page.items.map { rule in
-                let end = rule.publicPortEnd.map { "-\($0)" } ?? ""
-                return [
-                    rule.id, "\(rule.protocol) \(rule.publicPort)\(end)",
-                    "\(rule.targetIp) port \(rule.targetPort)", rule.deviceId,
-                    rule.description ?? "",
+                [
+                    rule.id, rule.ports, "\(rule.targetIp) port \(rule.targetPort)",
+                    rule.deviceId, rule.description ?? "",
                 ]
             })
     }
     return ExitCode.ok
+}
+
+extension ForwardView {
+    /// `tcp 8443`, `udp 5000-5010`.
+    var ports: String {
+        "\(`protocol`) \(publicPort)" + (publicPortEnd.map { "-\($0)" } ?? "")
+    }
 }
 
 private func removeForward(_ invocation: Invocation) throws(Failure) -> UInt8 {

@@ -32,6 +32,7 @@ private func showStatus(_ invocation: Invocation) throws(Failure) -> UInt8 {
             addresses: \(hub.addresses.isEmpty ? "(no pool)" : hub.addresses.joined(separator: ", "))
             public key: \(hub.publicKey)
             pin: \(hub.pin ?? "(plain HTTP)")
+            certificate: \(hub.certificateExpires.map { "until \($0)" } ?? "(plain HTTP)")
             interface: \(hub.interface)
             keeper: \(keeper)
             secrets: \(hub.protection)

@@ -50,10 +50,11 @@ struct LogPrinter {
     static func visible(_ text: String) -> String {
         var result = ""
         for scalar in text.unicodeScalars {
-            let isControl =
-                scalar.properties.generalCategory == .control
-                || scalar.properties.generalCategory == .format
-            result += isControl ? scalar.escaped(asASCII: true) : String(scalar)
+            switch scalar.properties.generalCategory {
+            case .control, .format, .lineSeparator, .paragraphSeparator:
+                result += scalar.escaped(asASCII: true)
+            default: result.unicodeScalars.append(scalar)
+            }
         }
         return result
     }

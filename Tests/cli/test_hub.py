@@ -2,6 +2,7 @@
 """The hub end to end: its commands, its HTTP, its keeper, its files."""
 import json
 import os
+import sqlite3
 import stat
 import subprocess
 import threading
@@ -139,6 +140,23 @@ class Commands(HubTest):
         for words in (["gate-1", "80"], ["gate-1", "tcp:x"], ["gate-1"]):
             self.fail_with(2, "hub", *self.placed(["forward", "add", *words]))
 
+    def test_forwards_are_shown_by_device(self):
+        self.enrol(1)
+        self.enrol(2)
+        self.hub("forward", "add", "gate-1", "tcp:8443", ":443", "--id", "web")
+        self.hub("forward", "add", "gate-2", "udp:5000-5010", "--id", "voice")
+        for words in (["--device", "gate-2"], ["gate-2"]):
+            text = self.hub("forward", "list", *words).output
+            self.assertIn("voice  udp 5000-5010", text)
+            self.assertNotIn("web", text)
+        self.assertIn("forward: web, tcp 8443 to 10.99.0.2 port 443\n",
+                      self.hub("device", "show", "gate-1").output)
+        self.assertEqual([rule["id"] for rule in self.view("device", "show", "gate-1")["forwards"]],
+                         ["web"])
+        self.hub("device", "revoke", "gate-1")
+        self.assertNotIn("forward:", self.hub("device", "show", "gate-1").output)
+        self.fail_with(1, "hub", *self.placed(["forward", "list", "--device", "nobody"]))
+
     def test_what_is_no_command_is_a_usage_error(self):
         for words in (["nonsense"], ["token"], ["token", "nonsense"], ["token", "create", "x"],
                       ["device", "show"], ["--listen", "1", "token", "list"]):
@@ -246,6 +264,25 @@ class Attacks(HubTest):
                      "/api/v1/openapi.json%00", "/api/v1/openapi.json/"):
             self.assertEqual(self.ask("GET", path)[0], 404, path)
         self.assertEqual(self.ask("DELETE", "/api/v1/heartbeat")[0], 405)
+
+    def test_a_name_of_an_older_hub_steers_no_terminal(self):
+        self.enrol()
+        self.hub("device", "reset", "gate-1")
+        self.stop_hub()
+        name = "gate\x1b[2J\u202e1"
+        database = sqlite3.connect(self.directory / "state" / "hub.db")
+        with database:
+            database.execute("UPDATE devices SET name = ?", (name,))
+            database.execute("UPDATE log SET message = ?", (f"{name} enrolled",))
+        database.close()
+        self.start_hub()
+        shown = [self.hub("device", "list"), self.hub("device", "show", name), self.hub("log"),
+                 self.run_command("hub", *self.placed(["device", "forget", name]))]
+        for result in shown:
+            text = result.output + result.error
+            self.assertIn("gate", text)
+            self.assertNotIn("\x1b", text)
+            self.assertNotIn("\u202e", text)
 
     def test_wrong_tokens_lock_nobody_out(self):
         device = self.enrol()

@@ -118,6 +118,7 @@ complete -c nexusguard -n '__fish_seen_subcommand_from hub; and __fish_seen_subc
 complete -c nexusguard -n '__fish_seen_subcommand_from hub; and __fish_seen_subcommand_from forward; and __fish_seen_subcommand_from add' -l socket -r -d 'the hub\'s socket (default /run/nexusguard/hub/hub.sock)'
 complete -c nexusguard -n '__fish_seen_subcommand_from hub; and __fish_seen_subcommand_from forward; and __fish_seen_subcommand_from add' -s q -l quiet -d 'no progress and no warnings'
 complete -c nexusguard -n '__fish_seen_subcommand_from hub; and __fish_seen_subcommand_from forward; and __fish_seen_subcommand_from add' -s h -l help -d 'print this text and exit'
+complete -c nexusguard -n '__fish_seen_subcommand_from hub; and __fish_seen_subcommand_from forward; and __fish_seen_subcommand_from list' -l device -r -d 'only those to this device'
 complete -c nexusguard -n '__fish_seen_subcommand_from hub; and __fish_seen_subcommand_from forward; and __fish_seen_subcommand_from list' -l json -d 'print the hub\'s answer as it is'
 complete -c nexusguard -n '__fish_seen_subcommand_from hub; and __fish_seen_subcommand_from forward; and __fish_seen_subcommand_from list' -l socket -r -d 'the hub\'s socket (default /run/nexusguard/hub/hub.sock)'
 complete -c nexusguard -n '__fish_seen_subcommand_from hub; and __fish_seen_subcommand_from forward; and __fish_seen_subcommand_from list' -s q -l quiet -d 'no progress and no warnings'
