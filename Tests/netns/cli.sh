@@ -9,11 +9,8 @@
 # shellcheck source-path=SCRIPTDIR
 source "$(dirname "$0")/lib.sh"
 
-COMMAND=${COMMAND:-$ROOT/.build/release/nexusguard}
+needs_command
 BACKEND=${BACKEND:-userspace} # kernel: under tools/kernel-vm
-command -v "$COMMAND" >/dev/null || skip "no command at $COMMAND (build it, or set COMMAND)"
-NEXUSGUARD_ENGINE=$(command -v "$ENGINE")
-export NEXUSGUARD_ENGINE
 
 topology_pair
 keys_create a b c

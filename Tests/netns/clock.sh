@@ -18,10 +18,7 @@ source "$(dirname "$0")/lib.sh"
 # shellcheck source=../../tools/hosts.sh
 source "$ROOT/tools/hosts.sh"
 
-COMMAND=${COMMAND:-$ROOT/.build/release/nexusguard}
-command -v "$COMMAND" >/dev/null || skip "no command at $COMMAND (build it, or set COMMAND)"
-NEXUSGUARD_ENGINE=$(command -v "$ENGINE")
-export NEXUSGUARD_ENGINE
+needs_command
 RECORD=/var/lib/nexusguard/tunnels/wg0.clock
 TOMORROW=$(($(date +%s) + 86400))
 

@@ -17,10 +17,7 @@ source "$(dirname "$0")/lib.sh"
 # shellcheck source=../../tools/hosts.sh
 source "$ROOT/tools/hosts.sh"
 
-COMMAND=${COMMAND:-$ROOT/.build/release/nexusguard}
-command -v "$COMMAND" >/dev/null || skip "no command at $COMMAND (build it, or set COMMAND)"
-NEXUSGUARD_ENGINE=$(command -v "$ENGINE") || skip "no engine at $ENGINE (build it, or set ENGINE)"
-export NEXUSGUARD_ENGINE
+needs_command
 URL=https://192.0.2.1:8443
 
 # cleanup looks at the exit code.
@@ -105,6 +102,17 @@ ID1=$(member site1 'd["device"]["deviceId"]')
 expect "site1 reaches the hub" on site1 ping -c 2 -W 5 10.99.0.1
 expect "site1 reaches site2" on site1 ping -c 2 -W 5 "$SITE2"
 
+step "from site to site is no detour"
+# icmpOutRedirects of RFC 2011: names in one line, values in the next.
+# shellcheck disable=SC2016 # those of awk
+redirects() {
+    on hub awk '$1 == "Icmp:" {
+        if (column) print $column
+        for (i = 2; i <= NF; i++) if ($i == "OutRedirects") column = i
+    }' /proc/net/snmp
+}
+expect_equal "redirects that the hub has sent" "$(redirects)" 0
+
 step "what faces the network has no rights"
 agent_pid() { member "$1" 'd["process"]'; }
 for task in /proc/"$(agent_pid site1)"/task/*/status; do
@@ -117,9 +125,12 @@ step "a change is pushed while packets flow (C57)"
 HASH=$(member site1 'd["sync"]["configHash"]')
 flow_begin
 run fleet hub hub device set site2 --networks 10.50.0.0/24
+START=${EPOCHREALTIME/./}
+routes_it() { on site1 ip route show dev ng0 | grep -q '^10.50.0.0/24 '; }
+wait_until 30 "it routes the new network" routes_it
+say "  $(((${EPOCHREALTIME/./} - START) / 1000)) ms after the hub's answer"
 changed() { ! is site1 'd["sync"]["configHash"]' "$HASH"; }
 wait_until 30 "site1 has the change" changed
-expect "it routes the new network" on site1 sh -c 'ip route | grep -q "10.50.0.0/24 dev ng0"'
 flow_end 0 "a change"
 
 step "a new key while packets flow (C72)"
@@ -181,3 +192,12 @@ down_code() {
 expect_equal "down is refused while the agent wants it up" "$(down_code site1 ng0)" 8
 expect_equal "and that of the hub as well" "$(down_code hub nghub0)" 8
 expect "the tunnel is still there" fleet site1 wait --timeout 0
+
+step "the hub's tunnel leaves its host as it was"
+sysctls() { on hub sysctl -n net.ipv4.ip_forward net.ipv4.conf.all.send_redirects | xargs; }
+expect_equal "forwarding, redirects" "$(sysctls)" "1 0"
+expect_equal "redirects of another link" "$(on hub sysctl -n net.ipv4.conf.lo.send_redirects)" 1
+kill "$(process_of hub 'nexusguard hub run')"
+wait "$HUB" || true
+run fleet hub down nghub0
+expect_equal "forwarding, redirects" "$(sysctls)" "0 1"

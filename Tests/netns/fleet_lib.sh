@@ -12,10 +12,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=../../tools/fleet.sh
 source "$ROOT/tools/fleet.sh"
 
-COMMAND=${COMMAND:-$ROOT/.build/release/nexusguard}
-command -v "$COMMAND" >/dev/null || skip "no command at $COMMAND (build it, or set COMMAND)"
-NEXUSGUARD_ENGINE=$(command -v "$ENGINE") || skip "no engine at $ENGINE (build it, or set ENGINE)"
-export NEXUSGUARD_ENGINE
+needs_command
 
 show_logs() {
     local log

@@ -14,10 +14,7 @@
 PEER=true
 source "$(dirname "$0")/lib.sh"
 
-COMMAND=${COMMAND:-$ROOT/.build/release/nexusguard}
-command -v "$COMMAND" >/dev/null || skip "no command at $COMMAND (build it, or set COMMAND)"
-NEXUSGUARD_ENGINE=$(command -v "$ENGINE")
-export NEXUSGUARD_ENGINE
+needs_command
 O=${P}O L=${P}L
 
 topology_pair

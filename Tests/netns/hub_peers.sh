@@ -18,10 +18,7 @@ source "$(dirname "$0")/lib.sh"
 source "$ROOT/tools/fleet.sh"
 
 PEERS=${PEERS:-1000} MORE=${MORE:-20}
-COMMAND=${COMMAND:-$ROOT/.build/release/nexusguard}
-command -v "$COMMAND" >/dev/null || skip "no command at $COMMAND (build it, or set COMMAND)"
-NEXUSGUARD_ENGINE=$(command -v "$ENGINE") || skip "no engine at $ENGINE (build it, or set ENGINE)"
-export NEXUSGUARD_ENGINE
+needs_command
 C=$ROOT/CSources/CTunnel
 "${CC:-cc}" -std=gnu17 -D_GNU_SOURCE -O2 -I"$C" -o "$WORK/peers" "$ROOT/Benchmarks/rig/reconnect.c" \
     "$C"/{noise,cookie}.c "$C"/crypto/{hash,curve25519}.c -lsodium -lcrypto -lpthread

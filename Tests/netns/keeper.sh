@@ -14,11 +14,8 @@
 # shellcheck source-path=SCRIPTDIR
 source "$(dirname "$0")/lib.sh"
 
-COMMAND=${COMMAND:-$ROOT/.build/release/nexusguard}
+needs_command
 ROUNDS=${ROUNDS:-12}
-command -v "$COMMAND" >/dev/null || skip "no command at $COMMAND (build it, or set COMMAND)"
-NEXUSGUARD_ENGINE=$(command -v "$ENGINE")
-export NEXUSGUARD_ENGINE
 
 topology_pair
 keys_create a b

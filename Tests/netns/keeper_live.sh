@@ -22,15 +22,12 @@
 : "${PEER:=${ENGINE:-$(cd "$(dirname "$0")/../.." && pwd)/.build/release/nexusguard-engine}}"
 source "$(dirname "$0")/lib.sh"
 
-COMMAND=${COMMAND:-$ROOT/.build/release/nexusguard}
+needs_command
 BACKENDS=${BACKENDS:-}
 ROUNDS=${ROUNDS:-6}
 SLOWER=${KERNEL_VM:+10}
 SLOWER=${SLOWER:-1}
 INTERVAL=$(python3 -c "print($SLOWER / 100)")
-command -v "$COMMAND" >/dev/null || skip "no command at $COMMAND (build it, or set COMMAND)"
-NEXUSGUARD_ENGINE=$(command -v "$ENGINE")
-export NEXUSGUARD_ENGINE
 # A resolver of the test's own: each command below gets this /etc, and its own place for what was there.
 mkdir -p "$WORK/etc" "$WORK/lib"
 for file in hosts passwd group ld.so.cache ld.so.conf ld.so.conf.d iproute2; do

@@ -111,7 +111,15 @@ wait_until() {
 }
 is_gone() { ! "$@"; }
 
-# The command under test on host A, and the keeper of $WA there. A script sets COMMAND.
+# needs_command: sets COMMAND, unless it is set, and for what it starts NEXUSGUARD_ENGINE; a test is
+# skipped where either is not built.
+needs_command() {
+    COMMAND=${COMMAND:-$ROOT/.build/release/nexusguard}
+    command -v "$COMMAND" >/dev/null || skip "no command at $COMMAND (build it, or set COMMAND)"
+    NEXUSGUARD_ENGINE=$(command -v "$ENGINE") || skip "no engine at $ENGINE (build it, or set ENGINE)"
+    export NEXUSGUARD_ENGINE
+}
+# The command under test on host A, and the keeper of $WA there.
 nexusguard() { in_ns "$A" "$COMMAND" "$@"; }
 ask() {
     say "  $ ($A) nexusguard $*"

@@ -12,10 +12,7 @@
 # shellcheck source-path=SCRIPTDIR
 source "$(dirname "$0")/lib.sh"
 
-COMMAND=${COMMAND:-$ROOT/.build/release/nexusguard}
-command -v "$COMMAND" >/dev/null || skip "no command at $COMMAND (build it, or set COMMAND)"
-NEXUSGUARD_ENGINE=$(command -v "$ENGINE")
-export NEXUSGUARD_ENGINE
+needs_command
 
 topology_pair
 keys_create a b
