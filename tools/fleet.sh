@@ -45,8 +45,11 @@ fleet_hub() {
     on hub "$COMMAND" hub set "endpoint=$FLEET_HUB:51820" pools=10.88.0.0/16,fd88::/64 || return 1
     FLEET_PIN=$(on hub "$COMMAND" hub status | sed -n 's/^pin: //p')
     FLEET_TRUST=(--pin "$FLEET_PIN")
+    # A site that asks a tunnel which is not there yet asks again after five seconds (REKEY_TIMEOUT).
+    await fleet_hub_has_address || return 1
     [[ -n $FLEET_PIN ]]
 }
+fleet_hub_has_address() { on hub ip -4 -o addr show dev nghub0 | grep -q ' 10\.88\.0\.1/'; }
 
 fleet_token() { # USES
     FLEET_TOKEN=$WORK/token
