@@ -20,11 +20,11 @@ struct attributes {
     uint64_t runtime, deadline, period;
 };
 
-bool slice_shorten(void)
+bool slice_set_short(bool wanted)
 {
     struct attributes own = {.size = sizeof own};
     if (syscall(SYS_sched_getattr, 0, &own, sizeof own, 0) || own.policy != SCHED_OTHER)
         return false;
-    own.runtime = SLICE;
+    own.runtime = wanted ? SLICE : 0; /* 0: as everyone */
     return syscall(SYS_sched_setattr, 0, &own, 0) == 0;
 }

@@ -10,8 +10,9 @@
 
 #include <stdbool.h>
 
-/* For the calling thread; needs no privilege and keeps its niceness. False: the kernel refused, or
- * somebody gave the thread a policy of its own, which is left alone. */
-bool slice_shorten(void);
+/* Short slices for the calling thread, or those the kernel gives to everyone; needs no privilege
+ * and keeps its niceness. False: the kernel refused, or somebody gave the thread a policy of its
+ * own, which is left alone. */
+bool slice_set_short(bool wanted);
 
 #endif

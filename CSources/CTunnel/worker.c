@@ -8,6 +8,10 @@
  * Where it was asked for (spin_us), the primary does not sleep at once when there is nothing to do:
  * while it serves both directions it asks again and again, until so much time passed since the last
  * packet. Then the next packet finds it awake. An idle link sleeps: only packets begin a spin.
+ *
+ * A loop that mostly sleeps has short slices (slice.h), so that a packet that comes alone gets the
+ * CPU at once. One that does not sleep moves bulk: there it would only interrupt those who make the
+ * load, and find smaller batches (one TCP stream 0.95 of its rate).
  */
 #include "engine.h"
 #include "receive.h"
@@ -75,6 +79,15 @@ static void meter_restart(struct meter *m)
     *m = (struct meter){.window_start = clock_now()};
 }
 
+/* Whether a loop that was so `busy` moves bulk, and the slices for it. */
+static bool take_slices(bool bulk, int busy)
+{
+    bool now = busy >= (bulk ? JOIN_BUSY : SPLIT_BUSY);
+    if (now != bulk)
+        slice_set_short(!now);
+    return now;
+}
+
 static void drain(const struct pollfd *fd)
 {
     uint64_t count;
@@ -109,6 +122,7 @@ void *worker_primary(void *argument)
     const uint64_t spin = t->tunnel->options.spin_us * (NSEC_PER_MSEC / 1000);
     uint64_t spin_until = 0;
     struct meter meter;
+    bool bulk = false;
     enum { WAKE, TUN, V4, V6, COUNT };
     struct pollfd fds[COUNT] = {
         [WAKE] = {.fd = w->primary_wake, .events = POLLIN},
@@ -117,7 +131,7 @@ void *worker_primary(void *argument)
         [V6] = {.events = POLLIN},
     };
 
-    slice_shorten();
+    slice_set_short(true);
     meter_restart(&meter);
     while (!atomic_load_explicit(&t->tunnel->stopping, memory_order_acquire)) {
         bool split = atomic_load_explicit(&w->split, memory_order_acquire);
@@ -151,6 +165,7 @@ void *worker_primary(void *argument)
         int busy = meter_read(&meter);
         if (busy < 0)
             continue;
+        bulk = take_slices(bulk, busy);
         if (!split && busy >= SPLIT_BUSY && meter.sent && meter.received) {
             atomic_store_explicit(&w->split, true, memory_order_release);
             wake(w->secondary_wake);
@@ -171,6 +186,7 @@ void *worker_secondary(void *argument)
     struct thread *t = argument;
     struct worker *w = container_of(t, struct worker, secondary);
     struct meter meter;
+    bool bulk = false;
     enum { WAKE, V4, V6, COUNT };
     struct pollfd fds[COUNT] = {
         [WAKE] = {.fd = w->secondary_wake, .events = POLLIN},
@@ -178,7 +194,7 @@ void *worker_secondary(void *argument)
         [V6] = {.events = POLLIN},
     };
 
-    slice_shorten();
+    slice_set_short(true);
     meter_restart(&meter);
     while (!atomic_load_explicit(&t->tunnel->stopping, memory_order_acquire)) {
         bool split = atomic_load_explicit(&w->split, memory_order_acquire);
@@ -197,8 +213,10 @@ void *worker_secondary(void *argument)
         int busy = meter_read(&meter);
         if (ready == 0 || (busy >= 0 && busy < JOIN_BUSY))
             hand_back(w);
-        if (busy >= 0)
+        if (busy >= 0) {
+            bulk = take_slices(bulk, busy);
             meter_restart(&meter);
+        }
     }
     return NULL;
 }
