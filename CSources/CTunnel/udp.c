@@ -12,15 +12,11 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
 
 #define SOCKET_BUFFER_BYTES (7 << 20)
 /* Port 0: how often the port found for one family may be taken in the other. */
 #define FREE_PORT_ATTEMPTS 64
-/* For a port that was left and is wanted again, and milliseconds between two of them. */
-#define LEFT_PORT_ATTEMPTS 200
-#define LEFT_PORT_PAUSE    5
 
 #define SLOTS (2 * TUNNEL_MAX_WORKERS)
 
@@ -348,53 +344,22 @@ static bool steer_group(const struct udp *udp, const int *fresh, struct counters
 
 /* ---- configuration ------------------------------------------------------------------------- */
 
-/*
- * A worker in poll() holds the files it waits for, also those that were replaced, until it runs
- * again: on a busy machine that may take longer than whoever changes the port needs to change it
- * back.
- */
-static bool was_left(const struct udp *udp, uint16_t port)
-{
-    for (unsigned i = 0; i < UDP_PORTS_LEFT && port; i++)
-        if (udp->left[i] == port)
-            return true;
-    return false;
-}
-
-static void note_left(struct udp *udp, uint16_t port)
-{
-    udp->left[udp->left_count++ % UDP_PORTS_LEFT] = port;
-}
-
-static void pause_for(long milliseconds)
-{
-    struct timespec pause = {.tv_nsec = milliseconds * (long)NSEC_PER_MSEC};
-    nanosleep(&pause, NULL);
-}
-
 int udp_bind(struct udp *udp, uint16_t port, struct counters *counters)
 {
     if (atomic_load(&udp->bound) && port && port == udp->port)
         return 0;
     int fresh[SLOTS], error;
     uint16_t chosen;
-    bool returns = was_left(udp, port);
-    unsigned attempts = returns ? LEFT_PORT_ATTEMPTS : port ? 1 : FREE_PORT_ATTEMPTS;
-    for (;;) {
+    unsigned attempts = port ? 1 : FREE_PORT_ATTEMPTS;
+    do {
         chosen = port;
         error = bind_all(udp, &chosen, fresh);
-        if (error != -EADDRINUSE || !--attempts)
-            break;
-        if (returns)
-            pause_for(LEFT_PORT_PAUSE);
-    }
+    } while (error == -EADDRINUSE && --attempts);
     if (error)
         return error;
     bool steering = steer_group(udp, fresh, counters);
     if ((error = replace_sockets(udp, fresh)))
         return error;
-    if (udp->port)
-        note_left(udp, udp->port);
     udp->port = chosen;
     udp->steering = steering;
     arm_rungs(udp);

@@ -40,19 +40,14 @@ struct udp_options {
     bool no_gso, no_gro, no_sendmmsg, no_steering;
 };
 
-/* Of the ports that were bound before, so many are remembered; a power of two. */
-#define UDP_PORTS_LEFT 4
-
 struct udp {
     struct udp_options options;
     unsigned worker_count;
     struct udp_pair pair[TUNNEL_MAX_WORKERS];
     _Atomic bool bound; /* false: nothing may be sent yet */
-    uint16_t port;      /* guarded by the configuration lock, like what follows */
+    uint16_t port;      /* guarded by the configuration lock, like the two below */
     uint32_t fwmark;
-    _Atomic bool steering;         /* also read where indices are drawn */
-    uint16_t left[UDP_PORTS_LEFT]; /* the ports before */
-    unsigned left_count;
+    _Atomic bool steering;       /* also read where indices are drawn */
     bool gso_usable, gro_usable; /* fixed after udp_init(): what kernel and options allow */
 };
 
@@ -71,8 +66,7 @@ void udp_close(struct udp *udp);
  * received TOS, buffers of 7 MiB (SO_*BUFFORCE), GRO, and outer DF handling; the first socket
  * without SO_REUSEPORT, siblings with it (pitfall 58), steered by classic BPF on the receiver index
  * (word 1 of the payload modulo workers). The port that is bound already: nothing happens. On
- * failure the old sockets stay: -EADDRINUSE… A port that was bound before may be held by a worker
- * that has not been woken yet: it is waited for, up to a second.
+ * failure the old sockets stay: -EADDRINUSE…
  */
 int udp_bind(struct udp *udp, uint16_t port, struct counters *counters);
 /* Applies to the open sockets and to all later binds (pitfall 50); on failure nothing changes. */

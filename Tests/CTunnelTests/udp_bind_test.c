@@ -313,74 +313,6 @@ static int rebind_with_the_last_replacement_refused(void)
     return open_descriptors() != before || udp.port != port ? 3 : 0;
 }
 
-/* A worker that has no CPU: in poll() since before the port was changed. */
-struct starved {
-    pthread_t thread;
-    int wake;
-    _Atomic pid_t id;
-};
-
-static void *stay_in_poll(void *argument)
-{
-    struct starved *s = argument;
-    struct pollfd fds[] = {{.fd = udp.pair[0].v4.fd, .events = POLLIN},
-                           {.fd = s->wake, .events = POLLIN}};
-    s->id = (pid_t)syscall(SYS_gettid);
-    poll(fds, 2, -1);
-    return NULL;
-}
-
-static bool sleeps(pid_t thread)
-{
-    char path[64], text[256] = "", *end;
-    snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    assert_non_null(fgets(text, sizeof text, file));
-    fclose(file);
-    return (end = strrchr(text, ')')) && end[2] == 'S';
-}
-
-/* The CPU comes back to it while somebody waits for that. */
-static void *wake_later(void *argument)
-{
-    struct starved *s = argument;
-    struct timespec later = {.tv_nsec = 60 * 1000 * 1000};
-    nanosleep(&later, NULL);
-    assert_return_code(eventfd_write(s->wake, 1), errno);
-    return NULL;
-}
-
-static void the_port_before_is_bound_again_once_its_last_user_has_left(void **state)
-{
-    struct starved s = {.wake = eventfd(0, EFD_CLOEXEC)};
-    struct sockaddr_in before = {.sin_family = AF_INET};
-    pthread_t waker;
-    (void)state;
-    assert_int_equal(udp_init(&udp, &no_options, 1, &counters), 0);
-    assert_int_equal(udp_bind(&udp, 0, &counters), 0);
-    uint16_t first = udp.port;
-    assert_int_equal(pthread_create(&s.thread, NULL, stay_in_poll, &s), 0);
-    while (!s.id || !sleeps(s.id))
-        sched_yield();
-    assert_int_equal(udp_bind(&udp, 0, &counters), 0);
-    uint16_t second = udp.port;
-    assert_int_not_equal(second, first);
-
-    int other = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    before.sin_port = htons(first);
-    assert_int_equal(bind(other, (struct sockaddr *)&before, sizeof before), -1);
-    assert_int_equal(errno, EADDRINUSE); /* held in poll() */
-    close(other);
-
-    assert_int_equal(pthread_create(&waker, NULL, wake_later, &s), 0);
-    assert_int_equal(udp_bind(&udp, first, &counters), 0);
-    assert_int_equal(udp.port, first);
-    pthread_join(waker, NULL);
-    pthread_join(s.thread, NULL);
-    close(s.wake);
-}
-
 static void a_replacement_that_fails_is_undone_for_all_sockets(void **state)
 {
     (void)state;
@@ -620,7 +552,6 @@ int main(void)
         TEST(placeholders_sleep_in_poll),
         TEST(bound_sockets_have_every_option),
         TEST(pitfall_33_checksums_are_never_switched_off),
-        TEST(the_port_before_is_bound_again_once_its_last_user_has_left),
         cmocka_unit_test(pitfall_34_kernels_that_corrupt_gso_are_denied),
         TEST(options_switch_the_rungs_off),
         TEST(a_single_worker_shares_its_port_with_nobody),
