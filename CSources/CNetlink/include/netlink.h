@@ -135,9 +135,9 @@ struct netlink_routes {
 int netlink_route_list(struct netlink *handle, uint8_t protocol, uint32_t index,
                        struct netlink_routes *routes);
 void netlink_routes_free(struct netlink_routes *routes);
-/* Through a link, without a gateway, or where `type` is NETLINK_ROUTE_UNREACHABLE to nowhere, without
- * a link; with our protocol. `protocol` and other types are not read.
- * -EEXIST: the table has one to this destination with this metric, ours or not. */
+/* Through a link, without a gateway, or where `type` is NETLINK_ROUTE_UNREACHABLE to nowhere,
+ * without a link; with our protocol. `protocol` and other types are not read. -EEXIST: the table
+ * has one to this destination with this metric, ours or not. */
 int netlink_route_add(struct netlink *handle, const struct netlink_route *route);
 /* With few system calls. After an error some of them may have been added, and nobody knows which.
  */
