@@ -13,6 +13,8 @@
 #define AVX512_EMULATED
 #include "crypto/poly1305_avx512.h"
 
+#include "poly1305_wycheproof.h"
+
 #include <sodium.h>
 #include <stdlib.h>
 
@@ -198,6 +200,8 @@ int main(void)
         cmocka_unit_test(a_sum_about_p_is_reduced_fully),
         cmocka_unit_test(a_carry_from_the_top_runs_through_all_limbs),
         cmocka_unit_test(any_number_of_keys_is_made_side_by_side),
+        cmocka_unit_test(wycheproof_tags_are_as_published),
+        cmocka_unit_test(wycheproof_sums_are_those_of_libsodium),
         cmocka_unit_test(sparse_and_dense_blocks_give_what_libsodium_gives),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
