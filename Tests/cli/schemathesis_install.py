@@ -19,7 +19,7 @@ def install():
                     [str(ENVIRONMENT / "bin" / "pip"), "install", "--quiet", "--timeout", "10",
                      "--retries", "1", f"schemathesis=={VERSION}"]):
         try:
-            result = subprocess.run(command, capture_output=True, timeout=150, check=False)
+            result = subprocess.run(command, capture_output=True, timeout=400, check=False)
         except subprocess.TimeoutExpired:
             return f"{command[0]}: took too long"
         if result.returncode != 0:
