@@ -88,12 +88,7 @@ pings() {
 stop_pings() {
     kill -INT "${PINGS[$1]}"
     wait "${PINGS[$1]}" || true
-    read -r SENT LOST < <(python3 - "$WORK/ping.$1" <<'PYTHON'
-import re, sys
-answered = {int(n) for n in re.findall(r"icmp_seq=(\d+) ttl", open(sys.argv[1]).read())}
-print(max(answered), max(answered) - len(answered))
-PYTHON
-    )
+    read -r SENT LOST < <(flow_count "$WORK/ping.$1")
 }
 
 # What the engines dropped because their queues stay short: on a machine that is busy with other work

@@ -349,6 +349,18 @@ expect_ping() {
     shift 3
     expect "$description" in_ns "$ns" ping -n -q -c 3 -i 0.05 -W $((5 * PATIENCE)) "$@" "$address"
 }
+# Of a ping that runs, without -q, into FILE: what has no answer at its end may be on its way, on a busy
+# machine several. So nobody ends it before answers still come, and loss is a gap among them.
+flow_goes_on() { # FILE
+    local seen
+    seen=$(grep -c 'icmp_seq=[0-9]* ttl' "$1" || true)
+    answers_follow() { (($(grep -c 'icmp_seq=[0-9]* ttl' "$1") > seen + 1)); }
+    wait_until 10 "packets still flow" answers_follow "$1"
+}
+# flow_count FILE: requests up to the last that was answered, and how many of them were not.
+flow_count() {
+    sed -nE 's/.*icmp_seq=([0-9]+) ttl.*/\1/p' "$1" | sort -nu | awk '{ last = $1 } END { print last + 0, last - NR }'
+}
 # expect_traffic NAMESPACE ADDRESS MEGABYTES: exact bytes by TCP both ways, UDP of awkward sizes.
 expect_traffic() {
     expect "TCP to $2, $3 MB each way, same bytes" traffic "$1" tcp "$2" 7000 "$3"
