@@ -454,7 +454,7 @@ foreground 0 INT env WG_PROCESS_FOREGROUND=1 LOG_LEVEL=silent "$ENGINE" --worker
 expect_equal "LOG_LEVEL=silent" "$(</run/work/err)" ""
 PID=
 expect_equal "the service manager hears" "$(helper notified "$ENGINE" wg0)" \
-    "READY=1 True STOPPING=1 0"
+    $'READY=1\nSTATUS=tunnel wg0 True STOPPING=1 0'
 "$ENGINE" -f wg0 2>/run/work/err &
 PID=$!
 await_socket $PID
