@@ -347,7 +347,8 @@ servers_start() {
 expect_ping() {
     local description=$1 ns=$2 address=$3
     shift 3
-    expect "$description" in_ns "$ns" ping -n -q -c 3 -i 0.05 -W $((5 * PATIENCE)) "$@" "$address"
+    # A handshake whose initiation found the other end not up yet is begun again after 5.3 s.
+    expect "$description" in_ns "$ns" ping -n -q -c 3 -i 0.05 -W $((8 * PATIENCE)) "$@" "$address"
 }
 # Of a ping that runs, without -q, into FILE: what has no answer at its end may be on its way, on a busy
 # machine several. So nobody ends it before answers still come, and loss is a gap among them.
