@@ -352,11 +352,10 @@ expect_ping() {
 }
 # Of a ping that runs, without -q, into FILE: what has no answer at its end may be on its way, on a busy
 # machine several. So nobody ends it before answers still come, and loss is a gap among them.
+answered() { grep -c 'icmp_seq=[0-9]* ttl' "$1" || true; } # FILE
+has_answers() { (($(answered "$1") >= $2)); }              # FILE COUNT
 flow_goes_on() { # FILE
-    local seen
-    seen=$(grep -c 'icmp_seq=[0-9]* ttl' "$1" || true)
-    answers_follow() { (($(grep -c 'icmp_seq=[0-9]* ttl' "$1") > seen + 1)); }
-    wait_until 10 "packets still flow" answers_follow "$1"
+    wait_until 10 "packets still flow" has_answers "$1" $(($(answered "$1") + 2))
 }
 # flow_count FILE: requests up to the last that was answered, and how many of them were not.
 flow_count() {
