@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * BLAKE2s against a plain implementation after RFC 7693 that passes the RFC's own self-test; the
- * KDF against libcrypto's HMAC and HKDF.
+ * BLAKE2s against a plain implementation after RFC 7693 that passes the RFC's own self-test, and
+ * against libcrypto's; the KDF against libcrypto's HMAC and HKDF.
  */
 // clang-format off
 #include <stdarg.h>
@@ -9,6 +9,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 // clang-format on
+#include "crypto/blake2s.h"
 #include "crypto/hash.h"
 
 #include <openssl/core_names.h>
@@ -136,6 +137,46 @@ static void the_reference_passes_rfc7693_appendix_e(void **state)
     assert_memory_equal(result, expected, 32);
 }
 
+/* ---- the compression function ---------------------------------------------------------------- */
+
+/* Any chaining value, block and length, those beyond 32 bits too. */
+static void a_compression_equals_the_reference(void **state)
+{
+    uint32_t h[8], expected[8];
+    uint8_t block[64];
+    uint64_t length;
+    (void)state;
+    for (int i = 0; i < 2000; i++) {
+        randombytes_buf(h, sizeof(h));
+        randombytes_buf(block, sizeof(block));
+        randombytes_buf(&length, sizeof(length));
+        length >>= randombytes_uniform(64);
+        memcpy(expected, h, sizeof(h));
+        compress(expected, block, length, i % 2);
+        blake2s_compress(h, block, length, i % 2);
+        assert_memory_equal(h, expected, sizeof(h));
+    }
+}
+
+static void two_compressions_at_once_equal_one_after_the_other(void **state)
+{
+    uint32_t h[2][8], expected[2][8];
+    uint8_t blocks[2][64];
+    uint64_t length;
+    (void)state;
+    for (int i = 0; i < 2000; i++) {
+        randombytes_buf(h, sizeof(h));
+        randombytes_buf(blocks, sizeof(blocks));
+        randombytes_buf(&length, sizeof(length));
+        length >>= randombytes_uniform(64);
+        memcpy(expected, h, sizeof(h));
+        compress(expected[0], blocks[0], length, false);
+        compress(expected[1], blocks[1], length, false);
+        blake2s_compress_two(h, blocks, length);
+        assert_memory_equal(h, expected, sizeof(h));
+    }
+}
+
 /* ---- BLAKE2s --------------------------------------------------------------------------------- */
 
 /* RFC 7693 appendix B. */
@@ -183,6 +224,44 @@ static void macs_of_every_key_length_equal_the_reference(void **state)
             blake2s_mac128(out, key, key_length, data, length);
             assert_memory_equal(out, expected, 16);
         }
+}
+
+static void libcrypto_mac128(uint8_t out[16], const uint8_t *key, size_t key_length,
+                             const uint8_t *data, size_t length)
+{
+    EVP_MAC *mac = EVP_MAC_fetch(NULL, "BLAKE2SMAC", NULL);
+    EVP_MAC_CTX *context = EVP_MAC_CTX_new(mac);
+    size_t size = 16;
+    const OSSL_PARAM parameters[] = {
+        OSSL_PARAM_construct_size_t(OSSL_MAC_PARAM_SIZE, &size),
+        OSSL_PARAM_construct_end(),
+    };
+    assert_int_equal(EVP_MAC_init(context, key, key_length, parameters), 1);
+    assert_int_equal(EVP_MAC_update(context, data, length), 1);
+    assert_int_equal(EVP_MAC_final(context, out, &size, 16), 1);
+    EVP_MAC_CTX_free(context);
+    EVP_MAC_free(mac);
+}
+
+/* Random lengths and contents, in random pieces. */
+static void hashes_and_macs_equal_those_of_libcrypto(void **state)
+{
+    uint8_t data[2000], key[32], expected[32], out[32];
+    (void)state;
+    for (int i = 0; i < 500; i++) {
+        const size_t length = randombytes_uniform(sizeof(data) + 1);
+        const size_t cut = randombytes_uniform((uint32_t)length + 1);
+        const size_t key_length = 1 + randombytes_uniform(sizeof(key));
+        randombytes_buf(data, length);
+        randombytes_buf(key, sizeof(key));
+
+        assert_int_equal(EVP_Q_digest(NULL, "BLAKE2S-256", NULL, data, length, expected, NULL), 1);
+        blake2s_256(out, (const struct hash_part[]){{data, cut}, {data + cut, length - cut}}, 2);
+        assert_memory_equal(out, expected, 32);
+        libcrypto_mac128(expected, key, key_length, data, length);
+        blake2s_mac128(out, key, key_length, data, length);
+        assert_memory_equal(out, expected, 16);
+    }
 }
 
 /* ---- the KDF --------------------------------------------------------------------------------- */
@@ -294,9 +373,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_reference_passes_rfc7693_appendix_e),
+        cmocka_unit_test(a_compression_equals_the_reference),
+        cmocka_unit_test(two_compressions_at_once_equal_one_after_the_other),
         cmocka_unit_test(rfc7693_appendix_b_abc),
         cmocka_unit_test(hashes_of_every_length_and_split_equal_the_reference),
         cmocka_unit_test(macs_of_every_key_length_equal_the_reference),
+        cmocka_unit_test(hashes_and_macs_equal_those_of_libcrypto),
         cmocka_unit_test(kdf_equals_libcrypto_hkdf),
         cmocka_unit_test(kdf_of_nothing_equals_libcrypto_hmac),
         cmocka_unit_test(kdf_gives_the_wanted_outputs_and_may_replace_its_key),

@@ -21,7 +21,7 @@ observe() { python3 "$HERE/observe.py" "$@"; }
 victim() { observe state "$WB" "$1"; }
 compiler=$(command -v cc || command -v clang) || skip "no C compiler"
 "$compiler" -std=gnu17 -D_GNU_SOURCE -O2 -I"$ROOT/CSources/CTunnel" -o "$WORK/flood" \
-    "$HERE/handshake_flood.c" "$ROOT/CSources/CTunnel/crypto/hash.c" -lsodium -lcrypto
+    "$HERE/handshake_flood.c" "$ROOT"/CSources/CTunnel/crypto/{hash,blake2s}.c -lsodium
 
 topology_pair
 netns_create "$F"

@@ -21,7 +21,7 @@ PEERS=${PEERS:-1000} MORE=${MORE:-20}
 needs_command
 C=$ROOT/CSources/CTunnel
 "${CC:-cc}" -std=gnu17 -D_GNU_SOURCE -O2 -I"$C" -o "$WORK/peers" "$ROOT/Benchmarks/rig/reconnect.c" \
-    "$C"/{noise,cookie}.c "$C"/crypto/{hash,curve25519}.c -lsodium -lcrypto -lpthread
+    "$C"/{noise,cookie}.c "$C"/crypto/{hash,blake2s,curve25519}.c -lsodium -lpthread
 
 code=0 # cleanup looks at it
 show_logs() {
