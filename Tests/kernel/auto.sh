@@ -12,11 +12,8 @@
 PEER=kernel
 source "$(dirname "$0")/../netns/lib.sh"
 
-COMMAND=${COMMAND:-$ROOT/.build/release/nexusguard}
 [[ -n ${KERNEL_VM:-} ]] || skip "this belongs into tools/kernel-vm"
-command -v "$COMMAND" >/dev/null || skip "no command at $COMMAND (build it, or set COMMAND)"
-NEXUSGUARD_ENGINE=$(command -v "$ENGINE")
-export NEXUSGUARD_ENGINE
+needs_command
 netns_create "$A"
 keys_create a
 FILE=$WORK/$WA.conf

@@ -12,11 +12,8 @@
 PEER=kernel
 source "$(dirname "$0")/../netns/lib.sh"
 
-COMMAND=${COMMAND:-$ROOT/.build/release/nexusguard}
+needs_command
 LIMIT=${LIMIT:-100}
-command -v "$COMMAND" >/dev/null || skip "no command at $COMMAND (build it, or set COMMAND)"
-NEXUSGUARD_ENGINE=$(command -v "$ENGINE")
-export NEXUSGUARD_ENGINE
 
 topology_pair
 keys_create a b
@@ -60,26 +57,22 @@ state >"$WORK/before"
 
 # change TO KIND-OF-LINK
 change() {
-    local sent received
+    local sent lost
     step "to $1 while packets flow"
     # ip netns exec becomes ping: the process id is its own. A shell's background jobs ignore SIGINT.
     ip netns exec "$A" env --default-signal=INT ping -n -i 0.05 -W 20 10.77.0.2 >"$WORK/flow" 2>&1 &
     BACKGROUND+=($!)
-    local flow=$! seen
-    flowing() { grep -q 'icmp_seq=5 ' "$WORK/flow"; }
-    wait_until 10 "packets flow" flowing
+    local flow=$!
+    wait_until 10 "packets flow" has_answers "$WORK/flow" 5
     ask up --backend "$1" "$FILE"
     sed 's/^/  | /' "$WORK/ask.log"
     expect_equal "kind of the link" "$(kind)" "$2"
-    seen=$(grep -c icmp_seq "$WORK/flow")
-    more() { [[ $(grep -c icmp_seq "$WORK/flow") -gt $((seen + 5)) ]]; }
-    wait_until 10 "packets flow again" more
+    flow_goes_on "$WORK/flow"
     kill -INT "$flow"
     wait "$flow" || true
-    sent=$(sed -nE 's/^([0-9]+) packets transmitted.*/\1/p' "$WORK/flow")
-    received=$(sed -nE 's/.*, ([0-9]+) received.*/\1/p' "$WORK/flow")
-    say "  to $1: $((sent - received)) of $sent pings lost, 20 a second"
-    expect_at_least "lost pings left of $LIMIT" $((LIMIT - sent + received)) 0
+    read -r sent lost < <(flow_count "$WORK/flow")
+    say "  to $1: $lost of $sent pings lost, 20 a second"
+    expect_at_least "lost pings left of $LIMIT" $((LIMIT - lost)) 0
     state >"$WORK/after"
     expect "addresses, routes, rules, port, endpoint as before" diff "$WORK/before" "$WORK/after"
     expect_ping "ping from B" "$B" 10.77.0.1

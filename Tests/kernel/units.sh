@@ -60,6 +60,8 @@ wait_until() { # SECONDS DESCRIPTION COMMAND…
     say "  ok: $description"
 }
 is_gone() { ! "$@"; }
+# shellcheck source-path=SCRIPTDIR/../netns
+source Tests/netns/flow_lib.sh
 
 # ---- what a package does, and a tunnel that is to come back ------------------------------------
 
@@ -180,20 +182,15 @@ expect_equal "its capabilities" "$(sed -n 's/^CapEff:\t//p' "/proc/$(pid_of nexu
 flow_begin() {
     env --default-signal=INT ping -n -i 0.2 -W 20 10.99.0.1 >/tmp/flow.log 2>&1 &
     FLOW=$!
-    wait_until 60 "packets flow" grep -q 'icmp_seq=3 ' /tmp/flow.log
+    wait_until 60 "packets flow" has_answers /tmp/flow.log 3
 }
 flow_end() { # DESCRIPTION
-    local seen sent received
-    # What is on its way when ping ends is not lost: one more answer than now is waited for.
-    seen=$(grep -c icmp_seq /tmp/flow.log)
-    more() { [[ $(grep -c icmp_seq /tmp/flow.log) -gt $seen ]]; }
-    wait_until 60 "packets still flow" more
+    local sent lost
+    flow_goes_on /tmp/flow.log
     kill -INT "$FLOW"
     wait "$FLOW" || true
-    sent=$(sed -nE 's/^([0-9]+) packets transmitted.*/\1/p' /tmp/flow.log)
-    received=$(sed -nE 's/.*, ([0-9]+) received.*/\1/p' /tmp/flow.log)
-    say "  $1: $sent sent, $received came back"
-    expect "$1 loses nothing (one may be on its way at the end)" test "$received" -ge $((sent - 1))
+    read -r sent lost < <(flow_count /tmp/flow.log)
+    expect_equal "$1, $sent packets: lost" "$lost" 0
 }
 is_another() { # UNIT PID
     is_active "$1" && [[ $(pid_of "$1") != 0 && $(pid_of "$1") != "$2" ]]

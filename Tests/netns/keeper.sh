@@ -221,14 +221,7 @@ for ((round = 1; round <= ROUNDS; round++)); do
     [[ $((round % 2)) -eq 1 ]] || nexusguard up -q "$FILE" >"$WORK/ask.log" 2>&1 || fail "up: $(cat "$WORK/ask.log")"
     verb=up operand=$FILE
     [[ $((round % 2)) -eq 1 ]] || verb=down operand=$WA
-    nexusguard "$verb" -q "$operand" >"$WORK/killed.log" 2>&1 &
-    client=$!
-    # The point is random, and the load of the machine makes it more so.
-    sleep "0.$(printf %03d $((RANDOM % 400)))"
-    if pid=$(keeper_pid); then
-        kill -KILL "$pid" 2>/dev/null && KILLED=$((KILLED + 1))
-    fi
-    wait "$client" || true
+    keeper_killed_within 400 "$verb" -q "$operand"
     nexusguard up -q "$FILE" >"$WORK/ask.log" 2>&1 || fail "up after kill $round: $(cat "$WORK/ask.log")"
     nexusguard down -q "$WA" >"$WORK/ask.log" 2>&1 || fail "down after kill $round: $(cat "$WORK/ask.log")"
     wait_for_state "as before after kill $round in $verb" "$WORK/before"

@@ -257,16 +257,8 @@ expect_equal "links" "$(links)" "$LINKS"
 
 step "$ROUNDS times kill -9 of the keeper that makes the link anew"
 RANDOM=11
-KILLED=0
 for ((round = 1; round <= ROUNDS; round++)); do
-    nexusguard sync --renew -q "$FILE" >"$WORK/killed.log" 2>&1 &
-    client=$!
-    # The point is random, and the load of the machine makes it more so.
-    sleep "0.$(printf %03d $((RANDOM % 250)))"
-    if pid=$(keeper_pid); then
-        kill -KILL "$pid" 2>/dev/null && KILLED=$((KILLED + 1))
-    fi
-    wait "$client" || true
+    keeper_killed_within 250 sync --renew -q "$FILE"
     ask sync "$FILE"
     wait_until 4 "a tunnel after kill $round" is_answered
     [[ $(links) -eq $LINKS ]] || fail "links: $(in_ns "$A" ip -o link)"

@@ -26,6 +26,8 @@ ROOT=$(cd "$HERE/../.." && pwd)
 ENGINE=${ENGINE:-$ROOT/.build/release/nexusguard-engine}
 PEER=${PEER:-wireguard-go}
 SOCKETS=/var/run/wireguard
+# shellcheck source-path=SCRIPTDIR
+source "$HERE/flow_lib.sh"
 
 P=n$$
 A=${P}A B=${P}B
@@ -133,6 +135,21 @@ keeper_pid() {
     local pid
     pid=$(cat "/run/nexusguard/$WA.lock" 2>/dev/null) || return 1
     ip netns pids "$A" | grep -qx "$pid" && echo "$pid"
+}
+# keeper_killed_within MILLISECONDS ARGUMENT…: `nexusguard ARGUMENT…`, whose keeper is killed (-9) at a random
+# point of the time after its start; the load of the machine makes it more random. KILLED counts the
+# keepers that were there to be killed.
+KILLED=0
+keeper_killed_within() {
+    local limit=$1 client pid
+    shift
+    nexusguard "$@" >"$WORK/killed.log" 2>&1 &
+    client=$!
+    sleep "0.$(printf %03d $((RANDOM % limit)))"
+    if pid=$(keeper_pid); then
+        kill -KILL "$pid" 2>/dev/null && KILLED=$((KILLED + 1))
+    fi
+    wait "$client" || true
 }
 
 cleanup() {
@@ -349,17 +366,6 @@ expect_ping() {
     shift 3
     # A handshake whose initiation found the other end not up yet is begun again after 5.3 s.
     expect "$description" in_ns "$ns" ping -n -q -c 3 -i 0.05 -W $((8 * PATIENCE)) "$@" "$address"
-}
-# Of a ping that runs, without -q, into FILE: what has no answer at its end may be on its way, on a busy
-# machine several. So nobody ends it before answers still come, and loss is a gap among them.
-answered() { grep -c 'icmp_seq=[0-9]* ttl' "$1" || true; } # FILE
-has_answers() { (($(answered "$1") >= $2)); }              # FILE COUNT
-flow_goes_on() { # FILE
-    wait_until 10 "packets still flow" has_answers "$1" $(($(answered "$1") + 2))
-}
-# flow_count FILE: requests up to the last that was answered, and how many of them were not.
-flow_count() {
-    sed -nE 's/.*icmp_seq=([0-9]+) ttl.*/\1/p' "$1" | sort -nu | awk '{ last = $1 } END { print last + 0, last - NR }'
 }
 # expect_traffic NAMESPACE ADDRESS MEGABYTES: exact bytes by TCP both ways, UDP of awkward sizes.
 expect_traffic() {
