@@ -88,7 +88,7 @@ void tunnel_link_down(struct tunnel *tunnel)
     tunnel_log(tunnel, TUNNEL_LOG_DEBUG, "link down");
 }
 
-static void follow_link(struct tunnel *tunnel)
+static void take_link_news(struct tunnel *tunnel)
 {
     pthread_mutex_lock(&tunnel->link_lock);
     struct tun_link_state now = tunnel->link;
@@ -113,6 +113,14 @@ static void follow_link(struct tunnel *tunnel)
         tunnel_link_up(tunnel);
     else if (!now.up && atomic_load(&tunnel->up))
         tunnel_link_down(tunnel);
+}
+
+void tunnel_follow_link(struct tunnel *tunnel)
+{
+    pthread_mutex_lock(&tunnel->follow_lock);
+    if (atomic_load(&tunnel->monitor_fd) >= 0)
+        take_link_news(tunnel);
+    pthread_mutex_unlock(&tunnel->follow_lock);
 }
 
 /* ---- the loop ------------------------------------------------------------------------------ */
@@ -151,7 +159,7 @@ void *control_thread(void *argument)
 
     while (!atomic_load(&tunnel->stopping)) {
         uint64_t drained;
-        fds[2].fd = tunnel->monitor_fd; /* -1 once the link is out of sight */
+        fds[2].fd = atomic_load(&tunnel->monitor_fd); /* -1 once the link is out of sight */
         arm_timer(tunnel->control_timer, control_step(t));
         if (poll(fds, 3, -1) < 0)
             continue;
@@ -160,7 +168,7 @@ void *control_thread(void *argument)
             if (fds[i].revents && read(fds[i].fd, &drained, sizeof drained) < 0)
                 continue; /* raced: nothing to drain */
         if (fds[2].revents)
-            follow_link(tunnel);
+            tunnel_follow_link(tunnel);
     }
     return NULL;
 }

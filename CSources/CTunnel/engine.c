@@ -138,6 +138,7 @@ static int init_threads(struct tunnel *tunnel)
 static void init_locks(struct tunnel *tunnel)
 {
     pthread_mutex_init(&tunnel->config_lock, NULL);
+    pthread_mutex_init(&tunnel->follow_lock, NULL);
     pthread_mutex_init(&tunnel->label_lock, NULL);
     pthread_mutex_init(&tunnel->link_lock, NULL);
     pthread_mutex_init(&tunnel->log_lock, NULL);

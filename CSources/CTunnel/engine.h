@@ -90,7 +90,8 @@ struct tunnel {
 
     struct timer_queue timers;
     int control_wake, control_timer;
-    int monitor_fd; /* control thread; -1 once the link left this network namespace */
+    pthread_mutex_t follow_lock; /* one at a time takes the link's news; before config_lock */
+    _Atomic int monitor_fd;      /* follow_lock closes it; -1 once the link left this namespace */
     pthread_mutex_t link_lock;
     struct tun_link_state link;
 
@@ -135,7 +136,12 @@ void wake_workers(struct tunnel *tunnel);
 /* Takes the peer out of every table and kills it. Under config_lock. */
 void tunnel_remove_peer(struct tunnel *tunnel, struct peer *peer);
 
-/* Link events (control thread). */
+/* Takes over what the kernel has told of the link until now. The control thread does so when it is
+ * told, and whoever asks for the device's state does so first: the kernel queues the news before
+ * the call that makes the change returns (__dev_notify_flags of net/core/dev.c), so who has set the
+ * link up and then asks finds a device that is up and listens. Not under config_lock. */
+void tunnel_follow_link(struct tunnel *tunnel);
+/* Under follow_lock. */
 void tunnel_link_up(struct tunnel *tunnel);
 void tunnel_link_down(struct tunnel *tunnel);
 /* Takes over the link's MTU. */

@@ -8,6 +8,7 @@
 void tunnel_get_device(struct tunnel *tunnel, struct tunnel_device_state *out)
 {
     *out = (struct tunnel_device_state){0};
+    tunnel_follow_link(tunnel);
     pthread_mutex_lock(&tunnel->config_lock);
     pthread_rwlock_rdlock(&tunnel->identity_lock);
     out->has_private_key = tunnel->identity.has_key;
@@ -164,6 +165,7 @@ void tunnel_get_stats(struct tunnel *tunnel, struct tunnel_stats *out)
 {
     *out = (struct tunnel_stats){.workers = tunnel->worker_count};
     strncpy(out->aead, tunnel->aead->name, sizeof out->aead - 1);
+    tunnel_follow_link(tunnel);
     pthread_mutex_lock(&tunnel->config_lock);
     ladder(tunnel, out);
     out->sessions = count_sessions(tunnel);

@@ -36,6 +36,10 @@ public protocol Backend {
         _ name: InterfaceName, device: DeviceChange, peers: [PeerChange], replacePeers: Bool
     ) throws(BackendError)
 
+    /// The link of the device `name` has been set up: returns when the device knows it and takes what peers
+    /// send.
+    func awaitUp(_ name: InterfaceName) throws(BackendError)
+
     /// Whether a device could be made under this name now, as far as the back-end can tell.
     func isFree(_ name: InterfaceName) -> Bool
 
@@ -49,6 +53,8 @@ public protocol Backend {
 }
 
 extension Backend {
+    public func awaitUp(_ name: InterfaceName) throws(BackendError) {}
+
     public func isFree(_ name: InterfaceName) -> Bool { true }
 
     public func rename(_ name: InterfaceName, to other: InterfaceName) throws(BackendError) {}

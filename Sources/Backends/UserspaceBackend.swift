@@ -13,17 +13,21 @@ public struct UserspaceBackend: Backend, Sendable {
     public let kind = BackendKind.userspace
     private let program: String?
     private let directory: String
+    private let stateDirectory: String
     private let limits: UAPIClient.Limits
 
     /// - Parameters:
     ///   - program: path of the engine; nil: see `availability`, which looks for it.
     ///   - directory: of the sockets.
+    ///   - stateDirectory: of our engines' state sockets.
     public init(
         program: String? = nil, directory: String = socketDirectory,
+        stateDirectory: String = EngineState.socketDirectory,
         limits: UAPIClient.Limits = UAPIClient.Limits()
     ) {
         self.program = program
         self.directory = directory
+        self.stateDirectory = stateDirectory
         self.limits = limits
     }
 
@@ -142,6 +146,17 @@ public struct UserspaceBackend: Backend, Sendable {
         }
     }
 
+    /// An engine looks at its link before it says how it is. Other programs have no such socket, and notice
+    /// it a moment later.
+    public func awaitUp(_ name: InterfaceName) throws(BackendError) {
+        do throws(BackendError) {
+            _ = try EngineState(name, directory: stateDirectory, milliseconds: limits.idle)
+                .document()
+        } catch {
+            guard error.kind == .notRunning else { throw error }
+        }
+    }
+
     /// Servers older than the removal of single prefixes (a leading `-`, 2025) refuse it as invalid:
     /// they are told the prefixes that remain instead.
     public func apply(
@@ -214,7 +229,7 @@ public struct UserspaceBackend: Backend, Sendable {
     }
 
     /// Of nexusguard-engine(8).
-    private func stateSocket(_ name: InterfaceName) -> String { "/run/nexusguard/\(name).engine" }
+    private func stateSocket(_ name: InterfaceName) -> String { "\(stateDirectory)/\(name).engine" }
     private func socket(_ name: InterfaceName) -> String { "\(directory)/\(name).sock" }
     private func client(_ name: InterfaceName) -> UAPIClient {
         UAPIClient(path: socket(name), limits: limits)

@@ -24,7 +24,9 @@ extension LiveHost {
             }
             if !isOurs, replacement == nil { foundAddresses.insert(address) }
         case .removeAddress(let address) where foundAddresses.remove(address) != nil: break
-        case .setMTU, .setUp, .addRoute: try add(change, to: try requireLink())
+        case .setMTU, .setUp, .addRoute:
+            try add(change, to: try requireLink())
+            if change == .setUp(true) { awaitUp() }
         case .removeAddress, .removeRoute:
             // With the link they are gone already.
             if try ownLink() != nil { try remove(change, from: try requireLink()) }
@@ -185,6 +187,17 @@ extension LiveHost {
             case .removeRoute(let route): try netlink.removeRoute(route, index: index)
             default: return
             }
+        }
+    }
+
+    /// Who is told that the tunnel is up may be answered by a peer at once.
+    private mutating func awaitUp() {
+        do throws(KeeperFailure) {
+            guard let own = try ownLink() else { return }
+            let device = self.backend(own.kind)
+            try askingBackend { () throws(BackendError) in try device.awaitUp(name) }
+        } catch {
+            Log.write(.warning, "\(name) is up; \(error.message)")
         }
     }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The client of the engine's state socket, against servers that answer, refuse, stall or lie.
+import Synchronization
 import TestSupport
 import Testing
 import TunnelPlan
@@ -25,6 +26,24 @@ import WireGuard
         let document = try state().document()
         server.join()
         #expect(document == Array("{\"schemaVersion\":1}".utf8))
+    }
+
+    /// It looks at its link before it answers; others than our engine are not asked.
+    @Test func an_engine_whose_link_was_set_up_is_waited_for() throws {
+        let backend = UserspaceBackend(
+            program: nil, directory: directory.path, stateDirectory: directory.path)
+        try backend.awaitUp(wg0)
+        let server = try server()
+        let order = Mutex<[String]>([])
+        server.serve(1) { client in
+            #expect(readRequest(client) == "get=1\n\n")
+            order.withLock { $0.append("answered") }
+            answer(client, "{\"schemaVersion\":1}\n")
+        }
+        try backend.awaitUp(wg0)
+        order.withLock { $0.append("up") }
+        server.join()
+        #expect(order.withLock { $0 } == ["answered", "up"])
     }
 
     @Test func case_C78_a_floor_is_told_with_nine_digits() throws {

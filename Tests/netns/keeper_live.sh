@@ -104,6 +104,8 @@ congested() {
 step "up"
 config
 ask up "$FILE"
+# An initiation that finds nobody is repeated after 5 s only (REKEY_TIMEOUT, WireGuard paper section 6.1).
+expect "whoever up has told finds an engine that listens" in_ns "$B" ping -n -q -c 1 -W 4 10.77.0.1
 expect_ping "ping from B" "$B" 10.77.0.1
 expect_ping "ping to B" "$A" 10.77.0.2
 expect_equal "where A has learned that B is" "$(wg_field "$A" "$WA" endpoints)" 192.0.2.2:51820

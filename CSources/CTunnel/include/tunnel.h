@@ -163,6 +163,7 @@ struct tunnel_device_state {
     size_t peer_count;
 };
 
+/* Of now: a link that was set up or down before the call is so in it. */
 void tunnel_get_device(struct tunnel *tunnel, struct tunnel_device_state *out);
 
 struct tunnel_peer_state {
@@ -228,6 +229,7 @@ struct tunnel_stats {
     struct tunnel_worker_stats worker[TUNNEL_MAX_WORKERS];
 };
 
+/* As tunnel_get_device(), so that it returns with a device that listens once its link is up. */
 void tunnel_get_stats(struct tunnel *tunnel, struct tunnel_stats *out);
 
 /* Snake-case names of the counters, NULL past the last. Static storage. */
