@@ -220,7 +220,9 @@ let package = Package(
             swiftSettings: swiftSettings),
         .testTarget(
             name: "LiveHostTests",
-            dependencies: ["HostNetwork", "HostProcess", "LiveHost", "TunnelPlan", "WireGuard"],
+            dependencies: [
+                "HostNetwork", "HostProcess", "LiveHost", "TestSupport", "TunnelPlan", "WireGuard",
+            ],
             swiftSettings: swiftSettings),
         .testTarget(
             name: "AgentTests", dependencies: ["Agent", "ControlAPI", "Crypto", "WireGuard"],

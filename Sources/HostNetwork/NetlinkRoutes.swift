@@ -36,10 +36,14 @@ extension Netlink {
     /// As `addRoute` for each, with few system calls: when it throws, some of them may have been added.
     public func addRoutes(_ routes: [Route], index: UInt32) throws(NetworkError) {
         let entries = routes.map { netlink_route($0, index: index) }
+        try add(entries, "\(routes.count) routes through link \(index)")
+    }
+
+    private func add(_ entries: [netlink_route], _ what: String) throws(NetworkError) {
         let result = unsafe entries.withUnsafeBufferPointer { list in
             unsafe netlink_routes_add(handle, list.baseAddress, list.count)
         }
-        try check(result, "add \(routes.count) routes through link \(index)")
+        try check(result, "add \(what)")
     }
 
     public func removeRoute(_ route: Route, index: UInt32) throws(NetworkError) {
@@ -51,7 +55,7 @@ extension Netlink {
 
     // MARK: barriers
 
-    /// Those with our protocol number, whoever's table they are in.
+    /// Those with our protocol number, whichever tunnel's.
     public func barriers() throws(NetworkError) -> Set<Barrier> {
         let found = try routes(protocolNumber: Self.ownProtocol, index: 0)
         return Set(found.compactMap { Barrier($0) })
@@ -62,14 +66,19 @@ extension Netlink {
         var entry = netlink_route(barrier)
         let result = unsafe netlink_route_add(handle, &entry)
         if result == -EEXIST, try barriers().contains(barrier) { return }
-        try check(result, "add an unreachable default route to table \(barrier.table)")
+        try check(result, "add unreachable route \(barrier.text)")
+    }
+
+    /// As `addBarrier` for each, with few system calls: when it throws, some of them may have been added.
+    public func addBarriers(_ barriers: [Barrier]) throws(NetworkError) {
+        try add(barriers.map { netlink_route($0) }, "\(barriers.count) unreachable routes")
     }
 
     public func removeBarrier(_ barrier: Barrier) throws(NetworkError) {
         var entry = netlink_route(barrier)
         let result = unsafe netlink_route_remove(handle, &entry)
         if result == -ESRCH || result == -ENOENT { return }
-        try check(result, "remove the unreachable default route from table \(barrier.table)")
+        try check(result, "remove unreachable route \(barrier.text)")
     }
 
     /// All routes that packets may take but ours through link `excluded`; those of the kernel's
@@ -91,7 +100,7 @@ extension Netlink {
 
     /// As the kernel shows it: CNetlink has IPv6's default, IP6_RT_PRIO_USER of linux/ipv6_route.h,
     /// as 0.
-    private static func shownMetric(_ entry: netlink_route, _ destination: Prefix) -> UInt32 {
+    fileprivate static func shownMetric(_ entry: netlink_route, _ destination: Prefix) -> UInt32 {
         entry.metric == 0 && destination.address.family == .v6 ? 1024 : entry.metric
     }
 
@@ -153,20 +162,25 @@ extension Route {
 
 extension Barrier {
     fileprivate init?(_ entry: netlink_route) {
-        guard entry.type == UInt8(NETLINK_ROUTE_UNREACHABLE), entry.metric == Self.metric,
-            entry.destination.length == 0,
-            let family = AddressFamily(number: entry.destination.family)
+        guard entry.type == UInt8(NETLINK_ROUTE_UNREACHABLE),
+            let destination = Prefix(entry.destination)
         else { return nil }
-        self.init(family: family, table: entry.table)
+        self.init(
+            destination, table: entry.table,
+            metric: Netlink.shownMetric(entry, destination))
+    }
+
+    fileprivate var text: String {
+        Route(destination, table: table, metric: metric).text
     }
 }
 
 extension netlink_route {
     init(_ barrier: Barrier) {
         self.init()
-        destination.family = barrier.family.number
+        destination = netlink_address(barrier.destination)
         table = barrier.table
-        metric = Barrier.metric
+        metric = barrier.metric
         type = UInt8(NETLINK_ROUTE_UNREACHABLE)
     }
 

@@ -329,13 +329,14 @@ extension KeeperLoop where Target: ~Copyable {
 }
 
 extension Change {
-    fileprivate enum Part { case device, routes }
+    fileprivate enum Part { case device, routes, barriers }
 
     /// Consecutive ones of one part may be made together; nil: each by itself.
     fileprivate var part: Part? {
         switch self {
         case .setDevice, .addPeer, .changePeer, .removePeer: .device
         case .addRoute: .routes
+        case .addBarrier: .barriers
         default: nil
         }
     }

@@ -36,12 +36,10 @@ extension LiveHost {
         case .removeRule(let rule):
             try askingNetwork { () throws(NetworkError) in try netlink.removeRule(rule) }
             rules.remove(rule)
-        case .addBarrier(let barrier):
-            try askingNetwork { () throws(NetworkError) in try netlink.addBarrier(barrier) }
-            barriers.insert(barrier)
+        case .addBarrier(let barrier): try add(barrier)
         case .removeBarrier(let barrier):
             try askingNetwork { () throws(NetworkError) in try netlink.removeBarrier(barrier) }
-            barriers.remove(barrier)
+            forget([barrier])
         case .setDNS(let dns): try setDNS(dns)
         case .setFirewall(let wanted): try setFirewall(wanted)
         case .setSetting(let setting, let value?):
@@ -216,7 +214,11 @@ extension LiveHost {
     }
 
     public mutating func performTogether(_ changes: ArraySlice<Change>) -> Bool {
-        if case .addRoute = changes.first { addRoutes(changes) } else { configureTogether(changes) }
+        switch changes.first {
+        case .addRoute: addRoutes(changes)
+        case .addBarrier: addBarriers(changes)
+        default: configureTogether(changes)
+        }
     }
 
     private mutating func addRoutes(_ changes: ArraySlice<Change>) -> Bool {
@@ -263,10 +265,8 @@ extension LiveHost {
         try askingNetwork { () throws(NetworkError) in
             let ownership = try ruleOwnership(mark: nil, tables: [])
             for rule in ownership.orphans { try netlink.removeRule(rule) }
-            for barrier in ownership.orphans(try netlink.barriers()) {
-                try netlink.removeBarrier(barrier)
-            }
         }
+        try removeOrphanedBarriers()
     }
 
     mutating func setDNS(_ dns: DNSSettings?) throws(KeeperFailure) {

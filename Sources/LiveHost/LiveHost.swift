@@ -43,6 +43,7 @@ public struct LiveHost: TunnelHost, ~Copyable {
     let settings: SettingRecord
     let creation: CreationRecord
     let replacements: ReplacementRecord
+    let barrierRecord: BarrierRecord
 
     /// Of the link when it was last seen.
     var index: UInt32?
@@ -52,8 +53,8 @@ public struct LiveHost: TunnelHost, ~Copyable {
     var floor: Int64?
     /// Added here: a rule whose neighbour somebody removed is still known to be ours.
     var rules: Set<Rule> = []
-    /// Added here.
-    var barriers: Set<Barrier> = []
+    /// Added here, or by a keeper that died.
+    var barriers: Set<Barrier>
     /// What names of hosts were last found to stand for: the paths there decide the MTU.
     var resolved: [HostName: [ResolvedAddress]] = [:]
     /// What the resolver refused. It was told once and counts as done, so that a tunnel works
@@ -83,6 +84,8 @@ public struct LiveHost: TunnelHost, ~Copyable {
         settings = SettingRecord(directory: paths.run)
         creation = CreationRecord(directory: paths.run, name: name)
         replacements = ReplacementRecord(directory: paths.run, name: name)
+        barrierRecord = BarrierRecord(directory: paths.run, name: name)
+        barriers = barrierRecord.read()
         firewall = try? Firewall()
         firewallMonitor = try? FirewallMonitor(name)
         sleep = SleepMonitor(busAddress: paths.bus)

@@ -47,8 +47,8 @@ extension LiveHost {
                 tables: Set(host.routes.map(\.table)).subtracting([Route.mainTable]),
                 tablesWithRoutes: [], otherMarks: [])
             host.rules = ownership.own
-            let found = try netlink.barriers()
-            host.barriers = ownership.own(found).union(barriers.intersection(found))
+            if !barriers.isEmpty { forget(barriers.subtracting(try netlink.barriers())) }
+            host.barriers = barriers
         } catch {
             throw KeeperFailure(error)
         }

@@ -42,19 +42,6 @@ struct RuleOwnership {
             .subtracting(own)
     }
 
-    /// This tunnel's; what the rules of another lead to is its own.
-    func own(_ barriers: Set<Barrier>) -> Set<Barrier> {
-        barriers.filter { isOwn(table: $0.table) }
-    }
-
-    /// What a keeper has left that died while it exchanged a link, and whose tunnel is no more.
-    func orphans(_ barriers: Set<Barrier>) -> Set<Barrier> {
-        barriers.filter {
-            !isOwn(table: $0.table) && !tablesWithRoutes.contains($0.table)
-                && !otherMarks.contains($0.table)
-        }
-    }
-
     private func leads(_ rule: Rule) -> Bool { rule.isInverted && rule.mark == rule.table }
 
     private func isOwn(table: UInt32) -> Bool { tables.contains(table) || table == mark }

@@ -51,18 +51,34 @@ public struct Rule: Hashable, Sendable {
     }
 }
 
-/// An end of a full tunnel's table: who finds no route into the tunnel there is refused, and does not
-/// take the host's own default route. Only while one link takes the place of another.
+/// An unreachable route right behind one into the tunnel: while that one is missing, who would have
+/// taken it is refused, and takes no wider one nor another's of the same width. Only while one link takes
+/// the place of another.
 public struct Barrier: Hashable, Sendable {
-    /// Of its default route, which is unreachable: every route into the tunnel comes before it.
-    public static let metric: UInt32 = .max - 1
-
-    public var family: AddressFamily
+    public var destination: Prefix
     public var table: UInt32
+    /// Higher ones count less. Of the same destination and table no two routes share it.
+    public var metric: UInt32
 
-    public init(family: AddressFamily, table: UInt32) {
-        self.family = family
+    public init(_ destination: Prefix, table: UInt32, metric: UInt32) {
+        self.destination = destination
         self.table = table
+        self.metric = metric
+    }
+
+    public init(behind route: Route) {
+        // IP6_RT_PRIO_USER of linux/ipv6_route.h; IPv4 has 0.
+        let usual: UInt32 = route.destination.address.family == .v6 ? 1024 : 0
+        self.init(
+            route.destination, table: route.table,
+            metric: min(route.metric ?? usual, .max - 1) + 1)
+    }
+
+    /// Behind the route of the main table that comes with an address.
+    public init(behindConnected destination: Prefix) {
+        // IP6_RT_PRIO_ADDRCONF of linux/ipv6_route.h; IPv4 has 0.
+        let metric: UInt32 = destination.address.family == .v6 ? 256 : 0
+        self.init(behind: Route(destination, metric: metric))
     }
 }
 

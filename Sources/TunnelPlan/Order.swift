@@ -60,7 +60,9 @@ extension Route {
 
 extension Barrier {
     static func precedes(_ left: Barrier, _ right: Barrier) -> Bool {
-        (left.table, left.family == .v4 ? 0 : 1) < (right.table, right.family == .v4 ? 0 : 1)
+        if left.table != right.table { return left.table < right.table }
+        return left.destination == right.destination
+            ? left.metric < right.metric : Prefix.precedes(left.destination, right.destination)
     }
 }
 

@@ -39,15 +39,15 @@ private struct Planner {
     private let to: DesiredTunnel
     private let policy: EndpointPolicy
     private let createsLink: BackendKind?
-    /// The device that is replaced.
-    private let replaces: DeviceSnapshot?
+    /// What is replaced.
+    private let replaces: TunnelState?
     /// What is added, and what is removed afterwards.
     private var changes: [Change] = []
     private var removals: [Change] = []
 
     init(from: TunnelState?, to: DesiredTunnel, _ policy: EndpointPolicy, renews: Bool) {
         self.policy = policy
-        replaces = from?.device
+        replaces = from
         guard let from else {
             createsLink = to.backend ?? .kernel
             self.from = TunnelState(replacing: nil, by: to.backend ?? .kernel)
@@ -77,11 +77,11 @@ private struct Planner {
         planDevice(early: mark)
         changes += peerChanges.set
         planLink()
-        if createsLink != nil, replaces != nil { planExchange() }
+        if createsLink != nil, let replaces { planExchange(of: replaces) }
         if to.host.isUp, !from.host.isUp { changes.append(.setUp(true)) }
         planProtection()
         planRoutes()
-        if createsLink != nil, let replaces { greetPeers(of: replaces) }
+        if createsLink != nil, let replaces { greetPeers(of: replaces.device) }
         if to.host.dns != from.host.dns { changes.append(.setDNS(to.host.dns)) }
         planWithdrawal()
         if let mark, !mark.isEarly { removals.append(.setDevice(DeviceChange(fwmark: mark.value))) }
@@ -131,18 +131,21 @@ private struct Planner {
     }
 
     /// The port is the old device's until it has gone.
-    private mutating func planExchange() {
-        planBarriers()
+    private mutating func planExchange(of old: TunnelState) {
+        planBarriers(for: old)
         changes.append(.exchangeLink)
         if let port = portChange { changes.append(.setDevice(DeviceChange(listenPort: port))) }
     }
 
-    /// With the old link go its routes, and the rules that lead to them stay. They are removed after
-    /// those.
-    private mutating func planBarriers() {
-        let tables = from.host.rules.filter { $0.isInverted && $0.mark == $0.table }
-            .map { Barrier(family: $0.family, table: $0.table) }
-        let new = Set(tables).subtracting(from.host.barriers).sorted(by: Barrier.precedes)
+    /// With the old link go its routes, and those behind them would be taken. The rules of a full tunnel
+    /// stay: their table gets one even if somebody has removed the route.
+    private mutating func planBarriers(for old: TunnelState) {
+        let ends = old.host.rules.filter { $0.isInverted && $0.mark == $0.table }
+            .map { Route($0.family.everything, table: $0.table) }
+        let connected = old.host.addresses.compactMap(\.connectedRoute)
+        let new = Set(old.host.routes.union(ends).map { Barrier(behind: $0) })
+            .union(connected.map { Barrier(behindConnected: $0) })
+            .subtracting(old.host.barriers).sorted(by: Barrier.precedes)
         changes += new.map { .addBarrier($0) }
         removals += new.map { .removeBarrier($0) }
     }
@@ -270,6 +273,15 @@ private struct Planner {
             removals.append(.setMTU(mtu))
         }
         if !to.host.isUp, from.host.isUp { removals.append(.setUp(false)) }
+    }
+}
+
+extension AddressFamily {
+    fileprivate var everything: Prefix {
+        switch self {
+        case .v4: Prefix(address: .v4(0), length: 0)!
+        case .v6: Prefix(address: .v6(high: 0, low: 0), length: 0)!
+        }
     }
 }
 

@@ -150,7 +150,7 @@ extension PlanDocument {
     }
 
     private func describe(_ barrier: Barrier) -> String {
-        "\(barrier.family == .v4 ? "IPv4" : "IPv6") table \(barrier.table) unreachable"
+        describe(Route(barrier.destination, table: barrier.table)) + " unreachable"
     }
 
     private func describe(_ rule: Rule) -> String {

@@ -158,8 +158,9 @@ extension JSONWriter {
     }
 
     fileprivate mutating func write(_ barrier: Barrier, _ action: String) {
-        head(action, "barrier", "family", barrier.family == .v4 ? "ipv4" : "ipv6")
+        head(action, "barrier", "destination", barrier.destination.description)
         number("table", UInt64(barrier.table))
+        number("metric", UInt64(barrier.metric))
     }
 
     fileprivate mutating func write(_ settings: DNSSettings?) {

@@ -157,16 +157,26 @@ struct NetlinkNamespaceTests {
         }
     }
 
-    /// Only who has no route into the tunnel notices it.
-    @Test(arguments: ["198.51.100.7", "2001:db8:9::7"])
-    func aBarrierStandsBehindTheRoutesOfItsTable(_ target: String) throws {
+    /// Only who has no route into the tunnel notices it; neither the wider route behind nor another's of
+    /// the same width is taken then.
+    @Test(arguments: [
+        ("198.51.100.7", "0.0.0.0/0", 51820), ("2001:db8:9::7", "::/0", 51820),
+        ("198.51.100.7", "128.0.0.0/1", Route.mainTable),
+        ("2001:db8:9::7", "::/1", Route.mainTable),
+    ])
+    func aBarrierStandsRightBehindARoute(
+        _ target: String, _ destination: String, _ table: UInt32
+    ) throws {
         try withTunnelUp { netlink in
+            let inside = try Route(prefix(destination), table: table)
+            let barrier = Barrier(behind: inside)
             let family = try ip(target).family
-            let barrier = Barrier(family: family, table: 51820)
-            let inside = try Route(prefix(family == .v4 ? "0.0.0.0/0" : "::/0"), table: 51820)
             var full = Rule(family: family, priority: 32764, table: 51820)
             full.mark = 51820
             full.isInverted = true
+            let anothers = Route(inside.destination, table: table, metric: 2000)
+            try netlink.addRoute(anothers, index: outside)
+            defer { try? netlink.removeRoute(anothers, index: outside) }
             let before = Set(try netlink.hostRoutes())
             try netlink.addRoute(inside, index: tunnel)
             try netlink.addRule(full)
@@ -177,7 +187,9 @@ struct NetlinkNamespaceTests {
             #expect(try netlink.path(to: ip(target), mark: nil)?.linkIndex == tunnel)
             try netlink.removeRoute(inside, index: tunnel)
             #expect(try netlink.path(to: ip(target), mark: nil) == nil)
-            #expect(try netlink.path(to: ip(target), mark: 51820)?.linkIndex == outside)
+            if table != Route.mainTable {
+                #expect(try netlink.path(to: ip(target), mark: 51820)?.linkIndex == outside)
+            }
             #expect(Set(try netlink.hostRoutes()) == before)
             try netlink.addRoute(inside, index: tunnel)
             #expect(try netlink.path(to: ip(target), mark: nil)?.linkIndex == tunnel)
@@ -185,6 +197,22 @@ struct NetlinkNamespaceTests {
             #expect(try netlink.barriers().isEmpty)
             try netlink.removeRoute(inside, index: tunnel)
             #expect(try netlink.path(to: ip(target), mark: nil)?.linkIndex == outside)
+            #expect(Set(try netlink.hostRoutes()) == before)
+        }
+    }
+
+    @Test func aBarrierWhereAnotherRouteStandsIsRefused() throws {
+        try withTunnelUp { netlink in
+            let anothers = try Route(prefix("10.40.0.0/16"), metric: 1)
+            let barrier = Barrier(behind: Route(anothers.destination))
+            try netlink.addRoute(anothers, index: outside)
+            let error = #expect(throws: NetworkError.self) { try netlink.addBarrier(barrier) }
+            #expect(error?.kind == .exists)
+            #expect(throws: NetworkError.self) { try netlink.addBarriers([barrier]) }
+            // And removing it does not touch the other.
+            try netlink.removeBarrier(barrier)
+            #expect(try netlink.ownRoutes(index: outside) == [anothers])
+            try netlink.removeRoute(anothers, index: outside)
         }
     }
 

@@ -71,17 +71,6 @@ private func ownership(
         #expect(ownership([answers], mark: 51820).orphans == [answers])
     }
 
-    @Test func a_barrier_belongs_to_who_has_its_mark_and_to_nobody_when_they_are_gone() {
-        let mine = Barrier(family: .v4, table: 51820)
-        let others = Barrier(family: .v6, table: 51821)
-        let found: Set = [mine, others]
-        #expect(ownership(both, mark: 51820).own(found) == [mine])
-        #expect(ownership(both, mark: 51820, otherMarks: [51821]).orphans(found).isEmpty)
-        #expect(ownership(both, mark: 51820, routed: [51821]).orphans(found).isEmpty)
-        #expect(ownership(both, mark: 51820).orphans(found) == [others])
-        #expect(ownership(both).orphans(found) == found)
-    }
-
     @Test func a_rule_that_is_no_half_of_a_pair_is_nobodys_orphan() {
         let plain = Rule(family: .v4, priority: 100, table: 7)
         #expect(ownership([plain, first.local]).orphans.isEmpty)
