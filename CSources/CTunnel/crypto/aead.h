@@ -40,7 +40,8 @@ struct aead_worker;
 
 struct aead_backend {
     const char *name;
-    /* NULL where this machine cannot run it (missing library or CPU feature). */
+    /* NULL where this machine cannot run it (missing library or CPU feature). Itself NULL where it
+     * was not built for this architecture: then there is nothing else either. */
     struct aead_worker *(*create)(void);
     void (*destroy)(struct aead_worker *worker);
     void (*seal_n)(struct aead_worker *worker, const struct aead_key *key,
@@ -82,7 +83,7 @@ const struct aead_backend *aead_choose(const char *name);
 
 static inline struct aead_worker *aead_worker_create(const struct aead_backend *backend)
 {
-    return backend->create();
+    return backend->create ? backend->create() : NULL;
 }
 
 static inline void aead_worker_destroy(struct aead_worker *worker)

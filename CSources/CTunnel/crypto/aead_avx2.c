@@ -4,7 +4,6 @@
 
 #if defined(__x86_64__)
 
-#include "../lines.h"
 #include "chacha20_avx2.h"
 #include "poly1305_scalar.h"
 
@@ -16,7 +15,7 @@
 
 struct avx2_worker {
     struct batch_worker batch;
-    __m256i resting[4]; /* state words 8-11 */
+    chacha20_vector resting[4]; /* state words 8-11 */
 };
 
 AVX2_INLINE void xor_32(uint8_t *destination, const uint8_t *source, const uint8_t *keystream)
@@ -97,30 +96,20 @@ static void forget(struct aead_worker *base)
 {
     struct avx2_worker *worker = (struct avx2_worker *)base;
     sodium_memzero(worker->resting, sizeof(worker->resting));
-    batch_forget(&worker->batch);
-}
-
-static void destroy(struct aead_worker *base)
-{
-    forget(base);
-    free(base);
+    batch_forget(base);
 }
 
 static struct aead_worker *create(void)
 {
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("bmi2"))
         return NULL;
-    struct avx2_worker *worker = lines_alloc(sizeof(*worker));
-    if (!worker)
-        return NULL;
-    worker->batch.base.backend = &aead_avx2;
-    return &worker->batch.base;
+    return batch_create(&aead_avx2, sizeof(struct avx2_worker));
 }
 
 const struct aead_backend aead_avx2 = {
     .name = "avx2",
     .create = create,
-    .destroy = destroy,
+    .destroy = batch_destroy,
     .seal_n = batch_seal_n,
     .open_n = batch_open_n,
     .forget = forget,
@@ -128,12 +117,7 @@ const struct aead_backend aead_avx2 = {
 
 #else
 
-static struct aead_worker *create(void)
-{
-    return NULL;
-}
-
-/* Without a worker the rest is never called. */
-const struct aead_backend aead_avx2 = {.name = "avx2", .create = create};
+/* Without create() the rest is never called. */
+const struct aead_backend aead_avx2 = {.name = "avx2"};
 
 #endif

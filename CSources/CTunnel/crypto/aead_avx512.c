@@ -9,7 +9,6 @@
 
 #if defined(__x86_64__) || defined(AVX512_EMULATED)
 
-#include "../lines.h"
 #include "chacha20_avx512.h"
 #include "poly1305_avx512.h"
 
@@ -57,17 +56,6 @@ AVX512 static void group_run(const struct group *group, struct chunk *chunk, str
     chacha20_finish(&x, chunk->key, &group->lanes, chunk->worker->keystream);
 }
 
-static void forget(struct aead_worker *base)
-{
-    batch_forget((struct batch_worker *)base);
-}
-
-static void destroy(struct aead_worker *base)
-{
-    forget(base);
-    free(base);
-}
-
 /* The processor has it and the operating system keeps its registers: the compiler's support
  * function looks at both. */
 static bool can_run(void)
@@ -83,32 +71,21 @@ static bool can_run(void)
 
 static struct aead_worker *create(void)
 {
-    if (!can_run())
-        return NULL;
-    struct batch_worker *worker = lines_alloc(sizeof(*worker));
-    if (!worker)
-        return NULL;
-    worker->base.backend = &aead_avx512;
-    return &worker->base;
+    return can_run() ? batch_create(&aead_avx512, sizeof(struct batch_worker)) : NULL;
 }
 
 const struct aead_backend aead_avx512 = {
     .name = "avx512",
     .create = create,
-    .destroy = destroy,
+    .destroy = batch_destroy,
     .seal_n = batch_seal_n,
     .open_n = batch_open_n,
-    .forget = forget,
+    .forget = batch_forget,
 };
 
 #else
 
-static struct aead_worker *create(void)
-{
-    return NULL;
-}
-
-/* Without a worker the rest is never called. */
-const struct aead_backend aead_avx512 = {.name = "avx512", .create = create};
+/* Without create() the rest is never called. */
+const struct aead_backend aead_avx512 = {.name = "avx512"};
 
 #endif

@@ -12,15 +12,15 @@
  * Constant time: branches and addresses depend on lengths, counts and positions, and on whether a
  * tag was right.
  *
- * For one file to include, after its ChaCha20 (CHACHA20_LANES, chacha20_set_lanes()) and its
- * Poly1305 (POLY1305_STEP, the bytes that it takes at a time, poly1305_load_keys(),
- * poly1305_steps(), poly1305_end()). It defines BATCH_TARGET, the attribute of functions that use
- * its instructions, STEPS_PER_DOUBLE_ROUND, the Poly1305 steps that stand beside one, group_run()
- * and xor_run().
+ * For one file to include, after its ChaCha20 (chacha20_lanes.h and rounds) and its Poly1305
+ * (POLY1305_STEP, the bytes that it takes at a time, poly1305_load_keys(), poly1305_steps(),
+ * poly1305_end()). It defines BATCH_TARGET, the attribute of functions that use its instructions,
+ * STEPS_PER_DOUBLE_ROUND, the Poly1305 steps that stand beside one, group_run() and xor_run().
  */
 #ifndef CTUNNEL_AEAD_BATCH_H
 #define CTUNNEL_AEAD_BATCH_H
 
+#include "../lines.h"
 #include "aead.h"
 #include <sodium.h>
 #include <stdlib.h>
@@ -105,7 +105,7 @@ BATCH_TARGET static bool group_cut(struct group *group, struct chunk *chunk)
 {
     size_t lane = 0, runs = 0;
     for (; lane < CHACHA20_LANES && chunk->keys_cut < chunk->count; lane++)
-        chacha20_set_lanes(&group->lanes, lane, 1, 0, chunk->packets[chunk->keys_cut++].counter);
+        chacha20_set_lanes(&group->lanes, lane, 0, chunk->packets[chunk->keys_cut++].counter);
     group->keys = lane;
 
     struct place at = chunk->cut;
@@ -119,8 +119,7 @@ BATCH_TARGET static bool group_cut(struct group *group, struct chunk *chunk)
             const uint32_t length = left < room ? left : room;
             const size_t blocks = (length + CHACHA20_BLOCK - 1) / CHACHA20_BLOCK;
             group->runs[runs++] = (struct run){at, length, (uint32_t)lane};
-            chacha20_set_lanes(&group->lanes, lane, blocks, 1 + at.bytes / CHACHA20_BLOCK,
-                               packet->counter);
+            chacha20_set_lanes(&group->lanes, lane, 1 + at.bytes / CHACHA20_BLOCK, packet->counter);
             lane += blocks;
             at.bytes += length;
         }
@@ -333,14 +332,30 @@ static size_t batch_open_n(struct aead_worker *base, const struct aead_key *key,
     return run(base, key, packets, count, false);
 }
 
-static void batch_forget(struct batch_worker *worker)
+static void batch_forget(struct aead_worker *base)
 {
+    struct batch_worker *worker = (struct batch_worker *)base;
     /* A thread forgets before each sleep, most often after one packet. */
     sodium_memzero(worker->poly_keys, worker->keys_held * sizeof(worker->poly_keys[0]));
     worker->keys_held = 0;
     sodium_memzero(worker->keystream, sizeof(worker->keystream));
     sodium_memzero(&worker->poly, sizeof(worker->poly));
     sodium_stackzero(BATCH_STACK); /* what the functions above kept in their frames */
+}
+
+/* `size` of the back-end's worker. */
+static struct aead_worker *batch_create(const struct aead_backend *backend, size_t size)
+{
+    struct aead_worker *worker = lines_alloc(size);
+    if (worker)
+        worker->backend = backend;
+    return worker;
+}
+
+static void batch_destroy(struct aead_worker *worker)
+{
+    aead_forget(worker);
+    free(worker);
 }
 
 #endif

@@ -9,7 +9,6 @@
 #if defined(__SIZEOF_INT128__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 
 #define POLY1305_PORTABLE
-#include "../lines.h"
 #include "chacha20_vector.h"
 #include "poly1305_scalar.h"
 
@@ -85,43 +84,23 @@ static void group_run(const struct group *group, struct chunk *chunk, struct pla
     chacha20_finish(x, chunk->key, &group->lanes, chunk->worker->keystream);
 }
 
-static void forget(struct aead_worker *base)
-{
-    batch_forget((struct batch_worker *)base);
-}
-
-static void destroy(struct aead_worker *base)
-{
-    forget(base);
-    free(base);
-}
-
 static struct aead_worker *create(void)
 {
-    struct batch_worker *worker = lines_alloc(sizeof(*worker));
-    if (!worker)
-        return NULL;
-    worker->base.backend = &aead_portable;
-    return &worker->base;
+    return batch_create(&aead_portable, sizeof(struct batch_worker));
 }
 
 const struct aead_backend aead_portable = {
     .name = "portable",
     .create = create,
-    .destroy = destroy,
+    .destroy = batch_destroy,
     .seal_n = batch_seal_n,
     .open_n = batch_open_n,
-    .forget = forget,
+    .forget = batch_forget,
 };
 
 #else
 
-static struct aead_worker *create(void)
-{
-    return NULL;
-}
-
-/* Without a worker the rest is never called. */
-const struct aead_backend aead_portable = {.name = "portable", .create = create};
+/* Without create() the rest is never called. */
+const struct aead_backend aead_portable = {.name = "portable"};
 
 #endif

@@ -1,62 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * ChaCha20 (RFC 8439 §2.3), eight blocks side by side: word i of all eight is one vector. The
- * blocks need not belong together: each has its own nonce and block counter, under one key.
- */
+/* ChaCha20 (RFC 8439 §2.3), eight blocks side by side, as chacha20_lanes.h describes. */
 #ifndef CTUNNEL_CHACHA20_AVX2_H
 #define CTUNNEL_CHACHA20_AVX2_H
 
 #include <immintrin.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
 /* Compiled for these whatever the flags; callers ask the processor first. Inlined always: a call
  * would pass the vectors through memory. */
 #define AVX2        __attribute__((target("avx2,bmi2")))
 #define AVX2_INLINE AVX2 __attribute__((always_inline)) static inline
 
-#define CHACHA20_LANES         8
-#define CHACHA20_BLOCK         64
-#define CHACHA20_DOUBLE_ROUNDS 10
-
-/* What differs between the lanes: state words 12, 14 and 15. Word 13 is zero (WireGuard §5.4.6). */
-struct chacha20_lanes {
-    /* The second half of each takes what is stored past the last lane. */
-    _Alignas(32) uint32_t block[2 * CHACHA20_LANES];
-    _Alignas(32) uint32_t counter_low[2 * CHACHA20_LANES];
-    _Alignas(32) uint32_t counter_high[2 * CHACHA20_LANES];
-};
-
-/* Gives consecutive blocks of one nonce to `count` lanes from `lane` on; to all after them too, as
- * that is one store. */
-AVX2_INLINE void chacha20_set_lanes(struct chacha20_lanes *lanes, size_t lane, size_t count,
-                                    uint32_t block, uint64_t counter)
-{
-    (void)count;
-    const __m256i steps = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    _mm256_storeu_si256((__m256i *)(lanes->block + lane),
-                        _mm256_add_epi32(_mm256_set1_epi32((int)block), steps));
-    _mm256_storeu_si256((__m256i *)(lanes->counter_low + lane),
-                        _mm256_set1_epi32((int)(uint32_t)counter));
-    _mm256_storeu_si256((__m256i *)(lanes->counter_high + lane),
-                        _mm256_set1_epi32((int)(uint32_t)(counter >> 32)));
-}
-
-AVX2_INLINE __m256i chacha20_key_word(const uint8_t key[32], int i)
-{
-    int word;
-    memcpy(&word, key + 4 * i, 4);
-    return _mm256_set1_epi32(word);
-}
-
-AVX2_INLINE __m256i chacha20_lane_words(const uint32_t words[CHACHA20_LANES])
-{
-    return _mm256_load_si256((const __m256i *)words);
-}
-
-/* "expand 32-byte k" */
-#define CHACHA20_CONSTANTS 0x61707865, 0x3320646e, 0x79622d32, 0x6b206574
+#define CHACHA20_LANES  8
+#define CHACHA20_INLINE AVX2_INLINE
+#include "chacha20_lanes.h"
 
 /*
  * State words 0–3, 4–7, 8–11 and 12–15, each in eight lanes. State and temporaries are more than
@@ -64,24 +20,24 @@ AVX2_INLINE __m256i chacha20_lane_words(const uint32_t words[CHACHA20_LANES])
  * longest between uses, so at any time only the two in use are in registers.
  */
 struct chacha20 {
-    __m256i a[4], b[4], d[4];
-    __m256i c[2];    /* c0 and c1, or c2 and c3 */
-    __m256i *c_rest; /* all four; the other two are valid */
+    chacha20_vector a[4], b[4], d[4];
+    chacha20_vector c[2];    /* c0 and c1, or c2 and c3 */
+    chacha20_vector *c_rest; /* all four; the other two are valid */
 };
 
 AVX2_INLINE void chacha20_initialise(struct chacha20 *x, const uint8_t key[32],
                                      const struct chacha20_lanes *lanes)
 {
-    static const int constants[4] = {CHACHA20_CONSTANTS};
+    static const uint32_t constants[4] = {CHACHA20_CONSTANTS};
     for (int i = 0; i < 4; i++) {
-        x->a[i] = _mm256_set1_epi32(constants[i]);
+        x->a[i] = chacha20_same(constants[i]);
         x->b[i] = chacha20_key_word(key, i);
         x->c_rest[i] = chacha20_key_word(key, 4 + i);
     }
     x->c[0] = x->c_rest[0];
     x->c[1] = x->c_rest[1];
     x->d[0] = chacha20_lane_words(lanes->block);
-    x->d[1] = _mm256_setzero_si256();
+    x->d[1] = chacha20_same(0);
     x->d[2] = chacha20_lane_words(lanes->counter_low);
     x->d[3] = chacha20_lane_words(lanes->counter_high);
 }
@@ -100,10 +56,12 @@ static const struct chacha20_patterns chacha20_patterns = {
 
 /* Two quarter rounds (RFC 8439 §2.1) side by side. In assembly because clang moves shuffles across
  * additions and splits them in two. */
-AVX2_INLINE void chacha20_quarter_rounds(__m256i *a0, __m256i *b0, __m256i *c0, __m256i *d0,
-                                         __m256i *a1, __m256i *b1, __m256i *c1, __m256i *d1)
+AVX2_INLINE void chacha20_quarter_rounds(chacha20_vector *a0, chacha20_vector *b0,
+                                         chacha20_vector *c0, chacha20_vector *d0,
+                                         chacha20_vector *a1, chacha20_vector *b1,
+                                         chacha20_vector *c1, chacha20_vector *d1)
 {
-    __m256i t0, t1;
+    chacha20_vector t0, t1;
     __asm__(
         "vpaddd %[b0], %[a0], %[a0]\n\t"
         "vpaddd %[b1], %[a1], %[a1]\n\t"
@@ -164,16 +122,16 @@ AVX2_INLINE void chacha20_half(struct chacha20 *x, int half)
 }
 
 /* Half of eight blocks: words w0–w3 and x0–x3 of all lanes, to where the blocks have them. */
-AVX2_INLINE void chacha20_transpose(const __m256i w[4], const __m256i x[4],
+AVX2_INLINE void chacha20_transpose(const chacha20_vector w[4], const chacha20_vector x[4],
                                     uint8_t (*blocks)[CHACHA20_BLOCK], int offset)
 {
     __m256i quads[8]; /* four words of lane i and of lane i + 4 */
     for (int i = 0; i < 2; i++) {
-        const __m256i *v = i ? x : w;
-        const __m256i low_0 = _mm256_unpacklo_epi32(v[0], v[1]);
-        const __m256i high_0 = _mm256_unpackhi_epi32(v[0], v[1]);
-        const __m256i low_1 = _mm256_unpacklo_epi32(v[2], v[3]);
-        const __m256i high_1 = _mm256_unpackhi_epi32(v[2], v[3]);
+        const chacha20_vector *v = i ? x : w;
+        const __m256i low_0 = _mm256_unpacklo_epi32((__m256i)v[0], (__m256i)v[1]);
+        const __m256i high_0 = _mm256_unpackhi_epi32((__m256i)v[0], (__m256i)v[1]);
+        const __m256i low_1 = _mm256_unpacklo_epi32((__m256i)v[2], (__m256i)v[3]);
+        const __m256i high_1 = _mm256_unpackhi_epi32((__m256i)v[2], (__m256i)v[3]);
         quads[4 * i] = _mm256_unpacklo_epi64(low_0, low_1);
         quads[4 * i + 1] = _mm256_unpackhi_epi64(low_0, low_1);
         quads[4 * i + 2] = _mm256_unpacklo_epi64(high_0, high_1);
@@ -192,19 +150,18 @@ AVX2_INLINE void chacha20_finish(struct chacha20 *x, const uint8_t key[32],
                                  const struct chacha20_lanes *lanes,
                                  uint8_t (*blocks)[CHACHA20_BLOCK])
 {
-    static const int constants[4] = {CHACHA20_CONSTANTS};
+    static const uint32_t constants[4] = {CHACHA20_CONSTANTS};
     for (int i = 0; i < 4; i++) {
-        x->a[i] = _mm256_add_epi32(x->a[i], _mm256_set1_epi32(constants[i]));
-        x->b[i] = _mm256_add_epi32(x->b[i], chacha20_key_word(key, i));
+        x->a[i] += chacha20_same(constants[i]);
+        x->b[i] += chacha20_key_word(key, i);
     }
     chacha20_transpose(x->a, x->b, blocks, 0);
-    const __m256i c[4] = {_mm256_add_epi32(x->c[0], chacha20_key_word(key, 4)),
-                          _mm256_add_epi32(x->c[1], chacha20_key_word(key, 5)),
-                          _mm256_add_epi32(x->c_rest[2], chacha20_key_word(key, 6)),
-                          _mm256_add_epi32(x->c_rest[3], chacha20_key_word(key, 7))};
-    x->d[0] = _mm256_add_epi32(x->d[0], chacha20_lane_words(lanes->block));
-    x->d[2] = _mm256_add_epi32(x->d[2], chacha20_lane_words(lanes->counter_low));
-    x->d[3] = _mm256_add_epi32(x->d[3], chacha20_lane_words(lanes->counter_high));
+    const chacha20_vector c[4] = {
+        x->c[0] + chacha20_key_word(key, 4), x->c[1] + chacha20_key_word(key, 5),
+        x->c_rest[2] + chacha20_key_word(key, 6), x->c_rest[3] + chacha20_key_word(key, 7)};
+    x->d[0] += chacha20_lane_words(lanes->block);
+    x->d[2] += chacha20_lane_words(lanes->counter_low);
+    x->d[3] += chacha20_lane_words(lanes->counter_high);
     chacha20_transpose(c, x->d, blocks, 32);
 }
 

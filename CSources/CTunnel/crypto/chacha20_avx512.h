@@ -1,71 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * ChaCha20 (RFC 8439 §2.3), sixteen blocks side by side: word i of all sixteen is one vector, so
- * the state takes half of the 32 registers. The blocks need not belong together: each has its own
- * nonce and block counter, under one key.
- */
+/* ChaCha20 (RFC 8439 §2.3), sixteen blocks side by side, as chacha20_lanes.h describes: the state
+ * takes half of the 32 registers. */
 #ifndef CTUNNEL_CHACHA20_AVX512_H
 #define CTUNNEL_CHACHA20_AVX512_H
 
 #include "avx512.h"
 
-#define CHACHA20_LANES         16
-#define CHACHA20_BLOCK         64
-#define CHACHA20_DOUBLE_ROUNDS 10
-
-/* What differs between the lanes: state words 12, 14 and 15. Word 13 is zero (WireGuard §5.4.6). */
-struct chacha20_lanes {
-    /* The second half of each takes what is stored past the last lane. */
-    _Alignas(64) uint32_t block[2 * CHACHA20_LANES];
-    _Alignas(64) uint32_t counter_low[2 * CHACHA20_LANES];
-    _Alignas(64) uint32_t counter_high[2 * CHACHA20_LANES];
-};
-
-AVX512_INLINE vector_u32 chacha20_same(uint32_t word)
-{
-    return (vector_u32){0} + word;
-}
-
-/* Gives consecutive blocks of one nonce to `count` lanes from `lane` on; to all after them too, as
- * that is one store. */
-AVX512_INLINE void chacha20_set_lanes(struct chacha20_lanes *lanes, size_t lane, size_t count,
-                                      uint32_t block, uint64_t counter)
-{
-    (void)count;
-    const vector_u32 steps = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    vector_store(lanes->block + lane, (vector_u64)(chacha20_same(block) + steps));
-    vector_store(lanes->counter_low + lane, (vector_u64)chacha20_same((uint32_t)counter));
-    vector_store(lanes->counter_high + lane, (vector_u64)chacha20_same((uint32_t)(counter >> 32)));
-}
+#define CHACHA20_LANES  16
+#define CHACHA20_INLINE AVX512_INLINE
+#include "chacha20_lanes.h"
 
 /* State words 0–3, 4–7, 8–11 and 12–15, each in sixteen lanes. Every index below is a constant as
  * it stands: an array whose loops are yet to be unrolled is kept in memory. */
 struct chacha20 {
-    vector_u32 a[4], b[4], c[4], d[4];
+    chacha20_vector a[4], b[4], c[4], d[4];
 };
-
-AVX512_INLINE vector_u32 chacha20_key_word(const uint8_t key[32], int i)
-{
-    uint32_t word;
-    memcpy(&word, key + 4 * i, 4);
-    return chacha20_same(word);
-}
 
 AVX512_INLINE struct chacha20 chacha20_initial(const uint8_t key[32],
                                                const struct chacha20_lanes *lanes)
 {
+    static const uint32_t constants[4] = {CHACHA20_CONSTANTS};
     return (struct chacha20){
-        /* "expand 32-byte k" */
-        {chacha20_same(0x61707865), chacha20_same(0x3320646e), chacha20_same(0x79622d32),
-         chacha20_same(0x6b206574)},
+        {chacha20_same(constants[0]), chacha20_same(constants[1]), chacha20_same(constants[2]),
+         chacha20_same(constants[3])},
         {chacha20_key_word(key, 0), chacha20_key_word(key, 1), chacha20_key_word(key, 2),
          chacha20_key_word(key, 3)},
         {chacha20_key_word(key, 4), chacha20_key_word(key, 5), chacha20_key_word(key, 6),
          chacha20_key_word(key, 7)},
-        {(vector_u32)vector_load(lanes->block),
+        {chacha20_lane_words(lanes->block),
          {0},
-         (vector_u32)vector_load(lanes->counter_low),
-         (vector_u32)vector_load(lanes->counter_high)},
+         chacha20_lane_words(lanes->counter_low),
+         chacha20_lane_words(lanes->counter_high)},
     };
 }
 
@@ -106,21 +71,21 @@ AVX512_INLINE void chacha20_double_round(struct chacha20 *x)
     chacha20_round(x, 1);
 }
 
-AVX512_INLINE vector_u64 chacha20_unpack_low(vector_u32 a, vector_u32 b)
+AVX512_INLINE vector_u64 chacha20_unpack_low(chacha20_vector a, chacha20_vector b)
 {
     return (vector_u64)__builtin_shufflevector(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12,
                                                28, 13, 29);
 }
 
-AVX512_INLINE vector_u64 chacha20_unpack_high(vector_u32 a, vector_u32 b)
+AVX512_INLINE vector_u64 chacha20_unpack_high(chacha20_vector a, chacha20_vector b)
 {
     return (vector_u64)__builtin_shufflevector(a, b, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14,
                                                30, 15, 31);
 }
 
 /* Four words of each lane: those of lanes j, 4 + j, 8 + j and 12 + j together in to[j]. */
-AVX512_INLINE void chacha20_gather(vector_u32 w0, vector_u32 w1, vector_u32 w2, vector_u32 w3,
-                                   vector_u64 to[4])
+AVX512_INLINE void chacha20_gather(chacha20_vector w0, chacha20_vector w1, chacha20_vector w2,
+                                   chacha20_vector w3, vector_u64 to[4])
 {
     const vector_u64 low_0 = chacha20_unpack_low(w0, w1), high_0 = chacha20_unpack_high(w0, w1);
     const vector_u64 low_1 = chacha20_unpack_low(w2, w3), high_1 = chacha20_unpack_high(w2, w3);

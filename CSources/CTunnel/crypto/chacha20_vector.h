@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * ChaCha20 (RFC 8439 §2.3), four or eight blocks side by side, in the vector types of gcc and
- * clang: word i of all the blocks is one vector. The blocks need not belong together: each has its
- * own nonce and block counter, under one key.
- */
+/* ChaCha20 (RFC 8439 §2.3), four or eight blocks side by side, as chacha20_lanes.h describes, in
+ * the vector types of gcc and clang. */
 #ifndef CTUNNEL_CHACHA20_VECTOR_H
 #define CTUNNEL_CHACHA20_VECTOR_H
-
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
 /* One register per state word. Two would be more than any machine's registers hold. */
 #ifdef __AVX2__
@@ -17,60 +10,24 @@
 #else
 #define CHACHA20_LANES 4
 #endif
-#define CHACHA20_BLOCK         64
-#define CHACHA20_WORDS         16
-#define CHACHA20_DOUBLE_ROUNDS 10
-
 /* A call would pass the vectors through memory. */
 #define CHACHA20_INLINE __attribute__((always_inline)) static inline
+#include "chacha20_lanes.h"
 
-typedef uint32_t chacha20_vector __attribute__((vector_size(4 * CHACHA20_LANES)));
+#define CHACHA20_WORDS 16
+
 typedef uint32_t chacha20_quad __attribute__((vector_size(16)));
 typedef uint64_t chacha20_pair __attribute__((vector_size(16)));
-
-/* What differs between the lanes: state words 12, 14 and 15. Word 13 is zero (WireGuard §5.4.6). */
-struct chacha20_lanes {
-    _Alignas(32) uint32_t block[CHACHA20_LANES];
-    _Alignas(32) uint32_t counter_low[CHACHA20_LANES];
-    _Alignas(32) uint32_t counter_high[CHACHA20_LANES];
-};
-
-CHACHA20_INLINE chacha20_vector chacha20_same(uint32_t word)
-{
-    return (chacha20_vector){0} + word;
-}
-
-/* Gives consecutive blocks of one nonce to `count` lanes from `lane` on. */
-CHACHA20_INLINE void chacha20_set_lanes(struct chacha20_lanes *lanes, size_t lane, size_t count,
-                                        uint32_t block, uint64_t counter)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        lanes->block[lane + i] = block + i;
-        lanes->counter_low[lane + i] = (uint32_t)counter;
-        lanes->counter_high[lane + i] = (uint32_t)(counter >> 32);
-    }
-}
-
-CHACHA20_INLINE chacha20_vector chacha20_lane_words(const uint32_t words[CHACHA20_LANES])
-{
-    chacha20_vector vector;
-    memcpy(&vector, words, sizeof(vector));
-    return vector;
-}
 
 /* State word `i` before the rounds. */
 CHACHA20_INLINE chacha20_vector chacha20_initial(int i, const uint8_t key[32],
                                                  const struct chacha20_lanes *lanes)
 {
-    /* "expand 32-byte k" */
-    static const uint32_t constants[4] = {0x61707865, 0x3320646e, 0x79622d32, 0x6b206574};
+    static const uint32_t constants[4] = {CHACHA20_CONSTANTS};
     if (i < 4)
         return chacha20_same(constants[i]);
-    if (i < 12) {
-        uint32_t word;
-        memcpy(&word, key + 4 * (i - 4), 4);
-        return chacha20_same(word);
-    }
+    if (i < 12)
+        return chacha20_key_word(key, i - 4);
     return i == 12   ? chacha20_lane_words(lanes->block)
            : i == 13 ? (chacha20_vector){0}
            : i == 14 ? chacha20_lane_words(lanes->counter_low)
