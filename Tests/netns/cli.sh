@@ -248,6 +248,7 @@ await_as_before
 
 # What both make of a file. Protocol numbers, metrics, priorities and nodad differ: docs/cli.md.
 view() {
+    local field
     {
         in_ns "$A" ip -o addr show dev "$WA" | sed 's/^[0-9]*: //'
         in_ns "$A" ip -o link show dev "$WA" | grep -o 'mtu [0-9]*'
@@ -255,13 +256,16 @@ view() {
         in_ns "$A" ip -6 route show table all dev "$WA" | sed 's/^/6 /'
         in_ns "$A" ip -4 rule | sed 's/^[0-9]*:/4 rule/'
         in_ns "$A" ip -6 rule | sed 's/^[0-9]*:/6 rule/'
-        in_ns "$A" wg show "$WA" fwmark
+        for field in public-key listen-port fwmark endpoints allowed-ips persistent-keepalive; do
+            in_ns "$A" wg show "$WA" "$field" | tr -s '[:space:]' '\n' | sort | sed "s/^/$field /"
+        done
+        in_ns "$A" wg show "$WA" preshared-keys | sha256sum
         in_ns "$A" sysctl net.ipv4.conf.all.src_valid_mark
     } | sed -E 's/ (proto|metric|pref|valid_lft|preferred_lft) [^ ]+//g; s/ nodad//; s/ +$//; s/\\//g' |
         grep -vE ' fe80::| ff00::|multicast' | sort
 }
 compare_with_wg_quick() { # DESCRIPTION
-    step "$1: the same addresses, routes and rules as wg-quick"
+    step "$1: the same device, addresses, routes and rules as wg-quick"
     say "  $ ($A) wg-quick up"
     in_ns "$A" env WG_QUICK_USERSPACE_IMPLEMENTATION="$NEXUSGUARD_ENGINE" \
         wg-quick up "$FILE_A" >"$WORK/quick.log" 2>&1 || {

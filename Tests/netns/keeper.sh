@@ -16,6 +16,9 @@ source "$(dirname "$0")/lib.sh"
 
 needs_command
 ROUNDS=${ROUNDS:-12}
+etc_create
+DNS=
+! has_resolver_file || DNS="DNS = 10.77.0.53, example.net"
 
 topology_pair
 keys_create a b
@@ -39,6 +42,7 @@ Address = 10.77.0.1/24, fd77::1/64
 PrivateKey = $(cat "$WORK/a.key")
 ListenPort = 51820
 MTU = $2
+$DNS
 [Peer]
 PublicKey = $(key_of b)
 Endpoint = 192.0.2.2:51820
@@ -57,8 +61,8 @@ kill_keeper() {
     wait_until 10 "the keeper to be gone" is_gone kill -0 "$pid"
 }
 
-# All that a tunnel can leave: links, addresses, tables, rules, nft, settings, sockets, files. The
-# number of a link and what counts down are no state.
+# All that a tunnel can leave: links, addresses, tables, rules, nft, settings, resolver, sockets, files, also
+# half-written ones, whose names begin with a dot. The number of a link and what counts down are no state.
 normal() {
     sed -E 's/^[0-9]+: //; s/ (expires|valid_lft|preferred_lft) [^ ]+//g; s/fe80::[0-9a-f:]+/fe80::x/
         s/counter packets [0-9]+ bytes [0-9]+/counter/; s/ +[0-9]+ +\* 0 *$//'
@@ -70,14 +74,18 @@ host_state() {
         in_ns "$A" ip -4 rule
         in_ns "$A" ip -6 rule
         in_ns "$A" nft list ruleset
-        in_ns "$A" sysctl net.ipv4.conf.all.src_valid_mark net.ipv4.ip_forward
+        # One that nobody has set cannot be read.
+        in_ns "$A" grep -rs . /proc/sys/net/ipv4/conf/all /proc/sys/net/ipv6/conf/all /proc/sys/net/ipv4/ip_forward || true
+        cat "$WORK/etc/resolv.conf"
     } | normal
     {
         in_ns "$A" ip -4 route show table all
         in_ns "$A" ip -6 route show table all
         # A socket's name goes on with the process that made it.
         in_ns "$A" ss -H -l -n -u -x | { grep -F "$P" || true; } | sed -E 's/\.(sock|engine)\.[0-9]+/.\1/; s/ +/ /g'
-        find /run/nexusguard /var/run/wireguard -name "$P*" -not -name "*.lock" -not -name "$WB*" || true
+        find /run/nexusguard /var/run/wireguard -name "*$P*" -not -name "*.lock" -not -name "$WB*" || true
+        # The time of the latest handshake stays: the next tunnel with this key needs it.
+        find "$WORK/etc" "$WORK/lib" -type f -not -name "*.clock"
     } | normal | sort
 } 2>/dev/null
 neighbours() {
@@ -115,6 +123,7 @@ use_full
 ask up "$FILE"
 expect_ping "ping through the tunnel" "$A" 198.51.100.1
 host_state >"$WORK/up"
+[[ -z $DNS ]] || expect "the tunnel's resolver is in the file" grep -q 10.77.0.53 "$WORK/etc/resolv.conf"
 expect "the tunnel's rules are there" grep -q "not from all fwmark" "$WORK/up"
 expect_equal "mode of the socket" "$(stat -c %a "/run/nexusguard/$WA.keeper.sock")" \
     "$(getent group nexusguard >/dev/null && echo 660 || echo 600)"
@@ -200,7 +209,7 @@ RANDOM=5
 KILLED=0
 for ((round = 1; round <= ROUNDS; round++)); do
     # Not in_ns: the process id is to be that of up.
-    ip netns exec "$A" "$COMMAND" up -q "$FILE" >"$WORK/killed.log" 2>&1 &
+    ip netns exec "$A" "${OWN_ETC[@]}" "$COMMAND" up -q "$FILE" >"$WORK/killed.log" 2>&1 &
     client=$!
     # The point is random, and the load of the machine makes it more so.
     sleep "0.$(printf %03d $((RANDOM % 200)))"

@@ -28,21 +28,7 @@ ROUNDS=${ROUNDS:-6}
 SLOWER=${KERNEL_VM:+10}
 SLOWER=${SLOWER:-1}
 INTERVAL=$(python3 -c "print($SLOWER / 100)")
-# A resolver of the test's own: each command below gets this /etc, and its own place for what was there.
-mkdir -p "$WORK/etc" "$WORK/lib"
-for file in hosts passwd group ld.so.cache ld.so.conf ld.so.conf.d iproute2; do
-    [[ ! -e /etc/$file ]] || cp -a "/etc/$file" "$WORK/etc/"
-done
-printf 'hosts: files dns\n' >"$WORK/etc/nsswitch.conf"
-printf 'nameserver 192.0.2.53\n' >"$WORK/etc/resolv.conf"
-mkdir -p /var/lib/nexusguard
-nexusguard() {
-    # ip-netns(8) has given the command a mount namespace of its own.
-    # shellcheck disable=SC2016 # for the inner shell
-    in_ns "$A" sh -c '
-        mount --bind "$1/etc" /etc && mount --bind "$1/lib" /var/lib/nexusguard && shift && exec "$@"' \
-        sh "$WORK" "$COMMAND" "$@"
-}
+etc_create
 
 topology_pair
 keys_create a b
@@ -167,7 +153,7 @@ config "MTU = 1420" ", 10.92.0.0/16" "PersistentKeepalive = 25"
 changes "the peers go, a keepalive comes" "$FILE"
 config "MTU = 1380"
 changes "another MTU, the keepalive goes" "$FILE"
-if [[ ! -e /usr/sbin/resolvconf && ! -d /run/systemd/system ]]; then
+if has_resolver_file; then
     config "DNS = 10.77.0.53"
     changes "a resolver" "$FILE"
     expect "the resolver's file says so" grep -q "nameserver 10.77.0.53" "$WORK/etc/resolv.conf"

@@ -122,7 +122,26 @@ needs_command() {
     export NEXUSGUARD_ENGINE
 }
 # The command under test on host A, and the keeper of $WA there.
-nexusguard() { in_ns "$A" "$COMMAND" "$@"; }
+nexusguard() { in_ns "$A" "${OWN_ETC[@]}" "$COMMAND" "$@"; }
+# etc_create: from then on the command has an /etc of the test's own, $WORK/etc, with a resolv.conf, and a
+# place for what was in it, $WORK/lib.
+OWN_ETC=()
+etc_create() {
+    local file
+    mkdir -p "$WORK/etc" "$WORK/lib" /var/lib/nexusguard
+    for file in hosts passwd group ld.so.cache ld.so.conf ld.so.conf.d iproute2; do
+        [[ ! -e /etc/$file ]] || cp -a "/etc/$file" "$WORK/etc/"
+    done
+    printf 'hosts: files dns\n' >"$WORK/etc/nsswitch.conf"
+    printf 'nameserver 192.0.2.53\n' >"$WORK/etc/resolv.conf"
+    # ip-netns(8) has given the command a mount namespace of its own. Its process id stays the same.
+    printf '#!/bin/sh\nmount --bind %s /etc && mount --bind %s /var/lib/nexusguard && exec "$@"\n' \
+        "$WORK/etc" "$WORK/lib" >"$WORK/own_etc"
+    chmod 755 "$WORK/own_etc"
+    OWN_ETC=("$WORK/own_etc")
+}
+# Whether a tunnel's DNS settings go into the file.
+has_resolver_file() { [[ ! -e /usr/sbin/resolvconf && ! -d /run/systemd/system ]]; }
 ask() {
     say "  $ ($A) nexusguard $*"
     nexusguard "$@" >"$WORK/ask.log" 2>&1 || {
