@@ -283,6 +283,32 @@ compare_with_wg_quick() { # DESCRIPTION
     succeed "$A" down "$WA"
     await_as_before
 }
+
+step "a port that somebody else has (C62, C81)"
+background "$A" python3 -c '
+import socket, time
+sockets = [socket.socket(family, socket.SOCK_DGRAM) for family in (socket.AF_INET, socket.AF_INET6)]
+sockets[1].setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+sockets[0].bind(("", 51999)), sockets[1].bind(("::", 51999))
+time.sleep(600)'
+wait_until 10 "its socket" listens "$A" u 51999
+sed "s/^ListenPort = .*/ListenPort = 51999/; s|^AllowedIPs = .*|&, 10.97.0.0/16|" "$FILE_A" >"$WORK/taken.conf"
+mkdir "$WORK/t" && (umask 077 && cp "$WORK/taken.conf" "$WORK/t/$WA.conf")
+fails_with 8 "$A" up "$WORK/t/$WA.conf" --backend "$BACKEND"
+expect "up says at which step, and that nothing is left" \
+    grep -q "step [0-9]* of [0-9]* of $WA failed: .*51999.*what had been made is removed" "$WORK/err"
+await_as_before
+succeed "$A" up "$FILE_A" --backend "$BACKEND"
+view >"$WORK/running"
+fails_with 8 "$A" sync "$WORK/t/$WA.conf"
+expect "sync says it, and the former state is back" \
+    grep -q "step [0-9]* of [0-9]* of $WA failed: .*51999.*the former state is back" "$WORK/err"
+expect "it is" diff "$WORK/running" <(view)
+expect "who has the port has it still" kill -0 "$BACKGROUND_PID"
+succeed "$A" down "$WA"
+await_as_before
+kill "$BACKGROUND_PID"
+
 command -v wg-quick >/dev/null || skip "no wg-quick to compare with"
 compare_with_wg_quick "some prefixes"
 sed -i 's|^AllowedIPs = .*|AllowedIPs = 0.0.0.0/0, ::/0|' "$FILE_A"
