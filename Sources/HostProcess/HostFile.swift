@@ -112,6 +112,18 @@ extension HostFile {
         try FileOperation.perform(operations, in: directory, writing: path)
     }
 
+    /// Removes what writers of `path` have left beside it that were killed before their end. Only for who
+    /// knows that nobody writes it now.
+    public static func removeDrafts(of path: String) {
+        let (directory, name) = split(path)
+        let prefix = ".\(name)."
+        for draft in Host.names(in: directory)
+        where draft.hasPrefix(prefix) && !draft.dropFirst(prefix.count).contains(".") {
+            // One that stays costs nothing but its place.
+            try? remove("\(directory)/\(draft)")
+        }
+    }
+
     private static func split(_ path: String) -> (directory: String, name: String) {
         guard let slash = path.lastIndex(of: "/") else { return (".", path) }
         let directory = slash == path.startIndex ? "/" : String(path[..<slash])

@@ -62,6 +62,7 @@ public enum KeeperProgram {
             // makes a process dumpable again, see prctl(2).
             try asking { () throws(HostError) in try Host.forbidDumps() }
             let lock = try lock(files)
+            files.removeDrafts()
             var loop = try makeLoop(name, options, files, signals, try makeHost())
             try loop.start()
             manager.notify("READY=1")

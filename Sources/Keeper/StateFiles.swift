@@ -37,6 +37,14 @@ struct StateFiles: Sendable {
     var persistentPath: String { "\(tunnelsDirectory)/\(name).conf" }
     var clockPath: String { "\(tunnelsDirectory)/\(name).clock" }
 
+    /// Of a keeper that was killed as it wrote: with the keys of a configuration in them. For who holds the
+    /// lock.
+    func removeDrafts() {
+        for path in [confirmedPath, pendingPath, persistentPath, clockPath] {
+            HostFile.removeDrafts(of: path)
+        }
+    }
+
     // MARK: while the machine runs
 
     /// Writes what is different from `old`. `pending` comes first and goes last: with it on disk a

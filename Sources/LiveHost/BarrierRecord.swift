@@ -49,7 +49,10 @@ struct BarrierRecord: Sendable {
     }
 
     /// A file that stays names what is not there.
-    func end() { try? HostFile.remove("\(directory)/\(file)") }
+    func end() {
+        try? HostFile.remove("\(directory)/\(file)")
+        HostFile.removeDrafts(of: "\(directory)/\(file)")
+    }
 }
 
 extension Barrier {

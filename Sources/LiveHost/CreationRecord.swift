@@ -22,5 +22,8 @@ struct CreationRecord: Sendable {
     }
 
     /// A file that stays says something about the next link without a mark only.
-    func end() { try? HostFile.remove(path) }
+    func end() {
+        try? HostFile.remove(path)
+        HostFile.removeDrafts(of: path)
+    }
 }

@@ -25,7 +25,12 @@ extension LiveHost {
             if !isOurs, replacement == nil { foundAddresses.insert(address) }
         case .removeAddress(let address) where foundAddresses.remove(address) != nil: break
         case .setMTU, .setUp, .addRoute:
-            try add(change, to: try requireLink())
+            do throws(KeeperFailure) {
+                try add(change, to: try requireLink())
+            } catch {
+                guard change == .setUp(true), error.kind == .busy else { throw error }
+                throw KeeperFailure(.busy, "\(error.message); \(takenPort())")
+            }
             if change == .setUp(true) { awaitUp() }
         case .removeAddress, .removeRoute:
             // With the link they are gone already.
@@ -186,6 +191,13 @@ extension LiveHost {
             default: return
             }
         }
+    }
+
+    /// The kernel's WireGuard opens its socket when the link comes up, and says no more than that something
+    /// is in use (wg_open of drivers/net/wireguard/device.c).
+    private mutating func takenPort() -> String {
+        let port = (try? device())??.listenPort ?? 0
+        return "UDP port \(port) is taken: choose another ListenPort"
     }
 
     /// Who is told that the tunnel is up may be answered by a peer at once.

@@ -86,6 +86,10 @@ public struct LiveHost: TunnelHost, ~Copyable {
         replacements = ReplacementRecord(directory: paths.run, name: name)
         barrierRecord = BarrierRecord(directory: paths.run, name: name)
         barriers = barrierRecord.read()
+        // Drafts of a keeper that was killed before it had written.
+        if barriers.isEmpty { barrierRecord.end() }
+        if !creation.exists { creation.end() }
+        if replacements.read() == nil { replacements.end() }
         firewall = try? Firewall()
         firewallMonitor = try? FirewallMonitor(name)
         sleep = SleepMonitor(busAddress: paths.bus)

@@ -43,5 +43,8 @@ struct ReplacementRecord: Sendable {
         }
     }
 
-    func end() { try? HostFile.remove(path) }
+    func end() {
+        try? HostFile.remove(path)
+        HostFile.removeDrafts(of: path)
+    }
 }

@@ -123,6 +123,8 @@ struct SettingRecord: Sendable {
     private func write(_ record: Record, _ setting: HostSetting) throws(KeeperFailure) {
         let lines = ["\(record.original)", "\(record.written)"] + record.tunnels.sorted()
         let text = lines.map { $0 + "\n" }.joined()
+        // Of a keeper that was killed: nobody else writes while the lock is held.
+        HostFile.removeDrafts(of: path(setting))
         try asking { () throws(HostError) in
             try HostFile.write(Array(text.utf8), to: path(setting), replacing: true)
         }

@@ -21,6 +21,19 @@ private func read(_ path: String, limit: Int = 1 << 20) throws -> [UInt8] {
         unsafe rmdir(path)
     }
 
+    /// As a writer leaves it that is killed between making it and giving it its name.
+    @Test func draftsOfOneFileGoAndThoseOfOthersStay() throws {
+        let kept = [
+            "wg0.conf", ".wg0.conf", ".wg0.confx.1a", ".wg0.conf.conf.2b", ".wg0.pending.3c",
+        ]
+        for name in kept + [".wg0.conf.4d", ".wg0.conf.5e"] {
+            try HostFile.write([1], to: directory.file(name), replacing: false)
+        }
+        HostFile.removeDrafts(of: directory.file("wg0.conf"))
+        #expect(Set(Host.names(in: directory.path)) == Set(kept))
+        HostFile.removeDrafts(of: directory.file("no/such"))
+    }
+
     /// In a directory of somebody else's, a link could lead root to any file.
     @Test func permissionsAreNotChangedBehindALink() throws {
         let (file, link) = (directory.file("a"), directory.file("link"))
