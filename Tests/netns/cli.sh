@@ -108,6 +108,11 @@ if command -v setpriv >/dev/null; then
     in_ns "$A" setpriv --bounding-set=-net_admin "$COMMAND" up "$FILE_A" 2>"$WORK/err" || STATUS=$?
     expect_equal "exit code" "$STATUS" 4
     expect "the capability is named" grep -q CAP_NET_ADMIN "$WORK/err"
+    for words in "check $FILE_A" "strip $FILE_A" "show interfaces"; do
+        # shellcheck disable=SC2086 # words
+        expect "  ${words%% *} goes on without it" \
+            in_ns "$A" setpriv --bounding-set=-net_admin "$COMMAND" $words
+    done
 fi
 expect_equal "host of A" "$(diff "$WORK/before" <(steady_state "$A"))" ""
 

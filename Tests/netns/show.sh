@@ -103,8 +103,10 @@ expect_equal "endpoint of the peer" \
 expect "no key is in it" is_gone grep -qF "$(cat "$WORK/a.key")" "$WORK/show.json"
 
 step "random devices"
-expect "40 random devices look the same" \
-    python3 "$HERE/show_random.py" "${P}r" "${SEED:-1}" 40 "$COMMAND" wg
+# Of a server of the test's own, whichever the kernel is: in an emulated machine a few will do.
+DEVICES=${KERNEL_VM:+4}
+expect "${DEVICES:=40} random devices look the same" \
+    python3 "$HERE/show_random.py" "${P}r" "${SEED:-1}" "$DEVICES" "$COMMAND" wg
 say "  $(tail -n 1 "$WORK/expect.out")"
 
 step "set"
