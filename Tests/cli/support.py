@@ -7,7 +7,7 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMAND = os.environ.get("NEXUSGUARD", str(ROOT / ".build" / "debug" / "nexusguard"))
+COMMAND = os.environ.get("NEXUSGUARD", str(ROOT / ".build" / "release" / "nexusguard"))
 
 # Of RFC 7748 section 6.1, in base64: a key that is nobody's secret.
 PRIVATE = "XasIfmJKikt54X+Lg4AO5m87sSkmGLb9HC+LJ/+I4Os="

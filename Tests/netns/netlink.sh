@@ -15,8 +15,8 @@ source "$ROOT/tools/lib.sh"
 
 use_swift
 # The program itself: `swift test` as root would leave files of root's in .build.
-TESTS=$ROOT/.build/debug/NexusGuardPackageTests.xctest
-[[ -x $TESTS ]] || skip "no tests at $TESTS (swift build --build-tests)"
+TESTS=$ROOT/.build/swift-tests/debug/NexusGuardPackageTests.xctest
+[[ -x $TESTS ]] || skip "no tests at $TESTS (tools/test build/tests)"
 
 step "topology"
 netns_create "$A"
