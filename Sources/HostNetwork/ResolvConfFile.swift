@@ -34,9 +34,12 @@ struct ResolvConfFile: Sendable {
 
     private func remove(_ isGone: (InterfaceName) -> Bool) throws(NetworkError) {
         // Without a state there is nothing of ours, and no directory for a lock is made.
-        guard unsafe access(statePath, F_OK) == 0 else { return }
+        guard unsafe access(statePath, F_OK) == 0 || SmallFile.hasDraft(of: statePath) else {
+            return
+        }
         let lock = try FileLock(lockPath)
         defer { lock.release() }
+        for file in [statePath, path] { SmallFile.removeDraft(of: file) }
         guard var state = try load(), state.tunnels.contains(where: { isGone($0.name) }) else {
             return
         }

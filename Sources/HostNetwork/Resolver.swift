@@ -135,6 +135,7 @@ extension Resolver {
         // The record does not survive a restart of the host; the file does.
         try file.revert(name)
         unsafe unlink(recordPath(name))
+        SmallFile.removeDraft(of: recordPath(name))
     }
 
     /// What the resolver has for the tunnel; nil when nothing was applied or it is no longer so.

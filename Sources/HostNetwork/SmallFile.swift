@@ -42,7 +42,7 @@ enum SmallFile {
     }
 
     /// Others see the old file or the new one, also after a power failure. `mode` as in chmod(2);
-    /// `owner` is kept if this process may.
+    /// `owner` is kept if this process may. One process at a time: the caller sees to that.
     static func replace(
         _ path: String, _ bytes: [UInt8], mode: UInt32, owner: (user: UInt32, group: UInt32)? = nil
     ) throws(Failure) {
@@ -57,7 +57,7 @@ enum SmallFile {
 
     /// The same for a symbolic link.
     static func replace(_ path: String, linkTo target: String) throws(Failure) {
-        let temporary = "\(path).nexusguard-\(getpid())"
+        let temporary = draft(of: path)
         unsafe unlink(temporary)
         guard unsafe symlink(target, temporary) == 0 else { throw Failure(errno: errno) }
         guard unsafe rename(temporary, path) == 0 else {
@@ -68,11 +68,19 @@ enum SmallFile {
         synchroniseDirectory(of: path)
     }
 
+    /// What a process that was killed had half written.
+    static func removeDraft(of path: String) { unsafe unlink(draft(of: path)) }
+
+    static func hasDraft(of path: String) -> Bool { unsafe access(draft(of: path), F_OK) == 0 }
+
+    /// Always the same, so that the next to write takes the place of one that was killed.
+    private static func draft(of path: String) -> String { "\(path).nexusguard" }
+
     private static func makeTemporary(
         beside path: String, _ bytes: [UInt8], mode: UInt32,
         owner: (user: UInt32, group: UInt32)?
     ) throws(Failure) -> String {
-        let temporary = "\(path).nexusguard-\(getpid())"
+        let temporary = draft(of: path)
         unsafe unlink(temporary)
         let number = unsafe open(
             temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)

@@ -47,6 +47,22 @@ struct ResolvConfTests {
         #expect(!file.isApplied(dns(["10.0.0.1"]), for: wg0))
     }
 
+    /// A killed writer leaves what it had half written: nothing else to take back, or before the next.
+    @Test(arguments: [false, true])
+    func what_a_killed_writer_had_half_written_goes(applied: Bool) throws {
+        sandbox.write("resolv.conf", before)
+        if applied { try file.apply(settings, for: wg0) }
+        for draft in ["resolv.conf.nexusguard", "state.nexusguard"] {
+            sandbox.write(draft, "half", mode: 0o400)
+        }
+        if applied { try file.apply(dns(["10.0.0.2"]), for: wg0) }
+        try file.revert(wg0)
+        #expect(sandbox.read("resolv.conf") == before)
+        for draft in ["resolv.conf.nexusguard", "state.nexusguard"] {
+            #expect(sandbox.read(draft) == nil)
+        }
+    }
+
     @Test func hostsServersStayWithoutOneOfTheTunnel() throws {
         sandbox.write("resolv.conf", before)
         try file.apply(dns([], ["corp.example"]), for: wg0)
