@@ -41,9 +41,8 @@ static inline void sim_create(struct sim_node *node, void (*adjust)(struct tunne
         .fields = TUNNEL_DEVICE_PRIVATE_KEY | TUNNEL_DEVICE_LISTEN_PORT, .listen_port = SIM_PORT};
     memcpy(change.private_key, node->private_key, KEY_LENGTH);
     assert(!tunnel_set_device(node->tunnel, &change));
-    tunnel_get_device(node->tunnel, &state);
+    tunnel_get_device(node->tunnel, &state); /* it hears that its link is up */
     memcpy(node->public_key, state.public_key, KEY_LENGTH);
-    tunnel_link_up(node->tunnel);
 }
 
 /* `adjust` may change the options; NULL: libsodium, no virtio-net header, one worker. */

@@ -60,6 +60,7 @@ struct sim_node {
     struct sim_queue delivered; /* what the engine wrote to the device */
     struct sim_queue udp4, udp6;
     uint64_t sent_datagrams, sent_by_type[5];
+    bool link_down; /* as tunnel_follow_link() will hear */
 };
 
 /* Sees every datagram before it arrives; may change it, keep a copy, or drop it (false). */
@@ -478,7 +479,8 @@ int tun_monitor_open(void)
 bool tun_link_query(const char *name, struct tun_link_state *state)
 {
     (void)name;
-    *state = (struct tun_link_state){.up = true, .mtu = DEFAULT_MTU, .ifindex = 1};
+    *state =
+        (struct tun_link_state){.up = true, .mtu = DEFAULT_MTU, .ifindex = sim.creating->id + 1};
     return true;
 }
 
@@ -496,7 +498,7 @@ bool tun_link_has_packet_information(const char *name)
 void tun_monitor_read(int monitor_fd, struct tun_link_state *state)
 {
     (void)monitor_fd;
-    (void)state;
+    state->up = !sim.node[state->ifindex - 1].link_down;
 }
 
 #endif
