@@ -128,6 +128,7 @@ def compare(server, draw, name, command, reference):
 def main():
     name, seed, count, command, reference = sys.argv[1:]
     path = f"/var/run/wireguard/{name}.sock"
+    os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)  # where no engine ever ran
     server = Server(path)
     draw = random.Random(int(seed))
     same = 0
