@@ -61,6 +61,10 @@ kill_keeper() {
     wait_until 10 "the keeper to be gone" is_gone kill -0 "$pid"
 }
 
+# The kernel's WireGuard sets this to 0 when a link of it comes up, and never back (wg_open).
+UNSEEN=^$
+[[ -z ${KERNEL_VM:-} ]] || UNSEEN=/all/send_redirects:
+
 # All that a tunnel can leave: links, addresses, tables, rules, nft, settings, resolver, sockets, files, also
 # half-written ones, whose names begin with a dot. The number of a link and what counts down are no state.
 normal() {
@@ -75,7 +79,8 @@ host_state() {
         in_ns "$A" ip -6 rule
         in_ns "$A" nft list ruleset
         # One that nobody has set cannot be read.
-        in_ns "$A" grep -rs . /proc/sys/net/ipv4/conf/all /proc/sys/net/ipv6/conf/all /proc/sys/net/ipv4/ip_forward || true
+        in_ns "$A" grep -rs . /proc/sys/net/ipv4/conf/all /proc/sys/net/ipv6/conf/all /proc/sys/net/ipv4/ip_forward |
+            grep -v "$UNSEEN" || true
         cat "$WORK/etc/resolv.conf"
     } | normal
     {
