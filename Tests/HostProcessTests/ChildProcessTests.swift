@@ -32,8 +32,14 @@ import Testing
     }
 
     @Test func it_leads_a_session_and_has_no_descriptor_of_ours() throws {
-        let leaked = unsafe open("/dev/null", O_RDONLY)  // not close-on-exec
-        defer { close(leaked) }
+        let null = unsafe open("/dev/null", O_RDONLY)
+        // Not close-on-exec, and not a number that the shell takes for the directory it lists.
+        let leaked = fcntl(null, F_DUPFD, 100)
+        defer {
+            close(null)
+            close(leaked)
+        }
+        #expect(leaked >= 100)
         // Field 1 of proc(5) stat is the process id, 6 its session; ls itself opens /proc/self/fd.
         var child = try shell(
             "cut -d' ' -f1,6 /proc/$$/stat; for f in /proc/$$/fd/*; do echo ${f##*/}; done",
