@@ -248,7 +248,9 @@ RANDOM=11
 for ((round = 1; round <= ROUNDS; round++)); do
     keeper_killed_within 250 sync --renew -q "$FILE"
     ask sync "$FILE"
-    wait_until 4 "a tunnel after kill $round" is_answered
+    # Killed between the exchange and the first word of the new link, B notices by itself: 15 s after what it
+    # sent last (KEEPALIVE_TIMEOUT + REKEY_TIMEOUT, WireGuard paper section 6.5), and 5 for each repetition.
+    wait_until 10 "a tunnel after kill $round" is_answered
     [[ $(links) -eq $LINKS ]] || fail "links: $(in_ns "$A" ip -o link)"
 done
 expect_at_least "keepers killed" "$KILLED" 1
