@@ -12,21 +12,11 @@
 // clang-format on
 #include "crypto/aead.h"
 
+#include "sanitized.h"
+
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
 
 #define MAX_BATCH 512
 #define LARGEST   65519
